@@ -112,6 +112,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no networ
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m tools.stubs --check
+	$(PY) -m tools.option_types --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
@@ -125,8 +126,9 @@ format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, docs/map.md
+generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, types of options, docs/map.md
 	$(PY) -m tools.stubs
+	$(PY) -m tools.option_types
 	$(PY) -m tools.file_map
 
 # Docstrings come from the sources: nothing has to be compiled.  Every broken link inside the site is a warning, and a

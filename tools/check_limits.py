@@ -41,6 +41,7 @@ SKIPPED_TOKENS = {
 }
 
 WIDE = {
+    "ProducerOptions": "One key for each option, in a type that nothing is made of.",
     "ProducerMetrics": "One field for each metric.",
     "RowWindow": "The arrays of one window, six of them twice: a section without the GIL can use no object.",
 }

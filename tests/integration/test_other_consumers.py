@@ -163,7 +163,7 @@ def initialized(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaP
     def begin(broker: RealKafka, name: str = "") -> KafkaProducer:
         name = name or f"other-{os.getpid()}-{next(_numbers)}"
         # The longest that a broker allows: a transaction stays open while a group gets new members.
-        options = {"transactional_id": name, "transaction_timeout_ms": 900_000, "linger_ms": 0}
+        options: dict[str, Any] = {"transactional_id": name, "transaction_timeout_ms": 900_000, "linger_ms": 0}
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **options)
         producers.append(producer)
         producer.init_transactions(WAIT_S)

@@ -214,8 +214,8 @@ def test_the_embedded_broker_gives_an_instance_id_and_wants_nothing(embedded: Em
 def test_metrics_push_off(broker: TelemetryKafka, topic: TopicFactory) -> None:
     name = topic(broker)
     broker.subscribe(name, "*", 100)
-    options = {"client_id": name, "enable_metrics_push": False}
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **options) as producer:
+    servers = broker.bootstrap_servers
+    with KafkaProducer(bootstrap_servers=servers, client_id=name, enable_metrics_push=False) as producer:
         producer.send(name, b"v").result(WAIT_S)
         time.sleep(0.5)
     assert broker.pushes(name) == []

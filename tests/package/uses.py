@@ -53,7 +53,7 @@ def constructs(settings: Mapping[str, Any]) -> None:
     KafkaProducer(ProducerConfig(bootstrap_servers="localhost:9092"))
     KafkaProducer("localhost:9092")  # type: ignore[arg-type]
     KafkaProducer({b"linger.ms": 5})  # type: ignore[dict-item]
-    KafkaProducer(settings, settings)  # type: ignore[call-arg]
+    KafkaProducer(settings, settings)  # type: ignore[arg-type, call-arg]
 
 
 def sends(producer: KafkaProducer) -> None:

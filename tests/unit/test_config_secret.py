@@ -36,7 +36,7 @@ def test_what_it_must_not_be() -> None:
         return "canary"
 
     with pytest.raises(ConfigError, match="coroutine function"):
-        ProducerConfig(bootstrap_servers="h:1", sasl_password=wrong)
+        ProducerConfig(bootstrap_servers="h:1", sasl_password=wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="must give a string, it gave int"):
         Called(lambda: 7).reveal()  # type: ignore[arg-type, return-value]
 

@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "producer/_topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
+    "config/_typed.py": "tests/unit/tools/test_option_types.py, which writes it; tests/package/test_wrong_uses.py",
     "aio.py": "tests/unit/test_public_names.py",
     "pipeline.py": "tests/spark/test_pipeline.py, which imports through it",
     "control/_assembly.py": "tests/unit/control/world.py, which makes every Control by it",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.config._aliases import ALIASES
 from forebay.config._bootstrap import HostPort, parse_bootstrap
@@ -34,6 +34,11 @@ from forebay.config._security_rules import (
 )
 from forebay.config._sources import FromSources, config_of, read_properties
 from forebay.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forebay.config._typed import ProducerOptions
 
 AVAILABLE: frozenset[Feature] = frozenset(
     {Feature.TRANSACTIONS, Feature.TLS, Feature.SASL, Feature.GSSAPI, Feature.OAUTHBEARER}
@@ -78,7 +83,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         /,
         *,
         features: frozenset[Feature] = AVAILABLE,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         given = values.originals() if isinstance(values, ProducerConfig) else values
         self._fill(_collect(given or {}, options, features), features)
@@ -150,7 +155,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         return self._bootstrap
 
     @door()
-    def replace(self, values: Mapping[str, Any] | None = None, /, **options: Any) -> ProducerConfig:
+    def replace(self, values: Mapping[str, Any] | None = None, /, **options: Unpack[ProducerOptions]) -> ProducerConfig:
         """A configuration with further or other options; they count as given."""
         changed = _collect(values or {}, options, self._features)
         return ProducerConfig({**self._originals, **changed}, features=self._features)

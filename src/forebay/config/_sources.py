@@ -15,7 +15,11 @@ from forebay.errors import ConfigError
 from forebay.model._wire import is_utf8
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forebay.config import ProducerConfig
+    from forebay.config._typed import ProducerOptions
+
 
 OF_THE_PACKAGE = frozenset({"INTERPRETED", "DEBUG", "ALLOWED_PATHS", "ALLOWED_URLS"})
 """``FOREBAY_`` variables that are no options."""
@@ -56,7 +60,7 @@ class FromSources:
 
     @classmethod
     @door()
-    def from_properties(cls, path: str | os.PathLike[str], /, **overrides: Any) -> Self:
+    def from_properties(cls, path: str | os.PathLike[str], /, **overrides: Unpack[ProducerOptions]) -> Self:
         """Made of the options in a Java properties file.
 
         Class names of Java's serializers are taken for the built-in ones.  Placeholders (``${env:NAME}``, with
@@ -78,7 +82,9 @@ class FromSources:
 
     @classmethod
     @door(wrap=False)
-    def from_env(cls, prefix: str = "FOREBAY_", /, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
+    def from_env(
+        cls, prefix: str = "FOREBAY_", /, environ: Mapping[str, str] | None = None, **overrides: Unpack[ProducerOptions]
+    ) -> Self:
         """Made of the environment variables that begin with ``prefix``.
 
         The rest of a name is the option's, in capitals with ``_`` for ``.``: ``FOREBAY_BOOTSTRAP_SERVERS`` is

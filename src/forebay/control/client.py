@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
@@ -34,6 +34,11 @@ from forebay.model import (
     TransactionListing,
 )
 from forebay.model._wire import check_text, check_topic, shown
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forebay.config._typed import ProducerOptions
 
 __all__ = ["Control"]
 
@@ -62,7 +67,7 @@ class Control:
     """
 
     @door()
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Unpack[ProducerOptions]) -> None:
         self._start(ProducerConfig(config, **options), system_surroundings())
 
     @classmethod

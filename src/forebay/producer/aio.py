@@ -34,7 +34,10 @@ from forebay.producer._refusals import check_timeout
 from forebay.producer._transactional import Call
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forebay._insight.values import ProducerDescription
+    from forebay.config._typed import ProducerOptions
     from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
 
 __all__ = ["AsyncKafkaProducer"]
@@ -75,7 +78,7 @@ class AsyncKafkaProducer(FromSources):
     """
 
     @door()
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Unpack[ProducerOptions]) -> None:
         self._use(KafkaProducer(config, **options))
 
     @classmethod
@@ -249,17 +252,8 @@ class AsyncKafkaProducer(FromSources):
         Raises:
             KafkaError, TypeError: as ``KafkaProducer.send_batch``.
         """
-        call = partial(
-            self._producer.send_batch,
-            topic,
-            table,
-            value=value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            timestamp=timestamp,
-            topic_column=topic_column,
-        )
+        columns = {"value": value, "key": key, "headers": headers, "partition": partition, "timestamp": timestamp}
+        call = partial(self._producer.send_batch, topic, table, topic_column=topic_column, **columns)
         return await on_own_thread(call, "forebay-send-batch")
 
     # Flush and close

@@ -22,6 +22,11 @@ from forebay.config._door import door
 from forebay.errors import ConfigError, IllegalStateError
 from forebay.producer import KafkaProducer
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forebay.config._typed import ProducerOptions
+
 __all__ = ["PerProcess", "end_on_sigterm", "per_process"]
 
 
@@ -87,7 +92,7 @@ class PerProcess:
 
 
 @door()
-def per_process(config: Mapping[str, Any] | None = None, /, **options: Any) -> PerProcess:
+def per_process(config: Mapping[str, Any] | None = None, /, **options: Unpack[ProducerOptions]) -> PerProcess:
     """One producer for each process, made at its first use, made anew after a fork, closed at the process's exit.
 
     ::

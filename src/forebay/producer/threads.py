@@ -12,7 +12,7 @@ import math
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Surroundings, assemble, not_made, system_surroundings
 from forebay._delivery.future import RecordFuture
@@ -40,6 +40,11 @@ from forebay.producer._insight import Insight
 from forebay.producer._path import CLOSED, FORKED, OPEN, SendPath
 from forebay.producer._refusals import check_timeout, close_timeout
 from forebay.producer._transactional import TransactionalCalls
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forebay.config._typed import ProducerOptions
 
 __all__ = ["KafkaProducer"]
 
@@ -71,7 +76,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
     """
 
     @door()
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Unpack[ProducerOptions]) -> None:
         self._start(ProducerConfig(config, **options), system_surroundings())
 
     @classmethod
@@ -202,14 +207,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         """
         if self._state != OPEN:
             raise self._refusal()
-        wanted = {
-            "value": value,
-            "key": key,
-            "headers": headers,
-            "partition": partition,
-            "timestamp": timestamp,
-            "topic_column": topic_column,
-        }
+        wanted = {"value": value, "key": key, "headers": headers, "partition": partition}
+        wanted |= {"timestamp": timestamp, "topic_column": topic_column}
         try:
             return send_table(self, topic, table, wanted)
         except (ApiError, IllegalArgumentError, TypeError) as error:

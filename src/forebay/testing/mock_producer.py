@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly.user_parts import make_user_parts
 from forebay._delivery.future import RecordFuture, failed_future, lone_future
@@ -33,6 +33,11 @@ from forebay.producer._refusals import record_too_large
 from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forebay.config._typed import ProducerOptions
 
 logger: logging.Logger = logging.getLogger("forebay.callbacks")
 
@@ -83,7 +88,7 @@ class MockProducer:
         auto_complete: bool = True,
         partitions: int | Mapping[str, int] = 1,
         clock: Clock | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         given = dict(config or {})
         if "bootstrap.servers" not in given and "bootstrap_servers" not in options:

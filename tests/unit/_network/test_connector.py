@@ -277,7 +277,7 @@ def test_a_producer_is_assembled_with_its_lookup(lookup: str, asked: list[str]) 
     around = Surroundings(
         clock=clock, random=lambda: 0.5, selector=lambda: MemorySelector(clock), resolver=lambda: resolver
     )
-    config = ProducerConfig(bootstrap_servers="kafka.example:9009", client_dns_lookup=lookup)
+    config = ProducerConfig({"bootstrap.servers": "kafka.example:9009", "client.dns.lookup": lookup})
     parts = assemble(config, around)
     assert resolver.asked == [], "nothing is looked up before the sender's first turn"
     parts.client.poll(0, clock.now())

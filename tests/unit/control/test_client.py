@@ -119,7 +119,7 @@ def test_a_configuration_is_checked_like_a_producer_s() -> None:
     with pytest.raises(ConfigError, match="bootstrap"):
         Control()
     with pytest.raises(ConfigError, match="bootstrap_server"):
-        Control(bootstrap_server="127.0.0.1:9092")
+        Control(bootstrap_server="127.0.0.1:9092")  # type: ignore[call-arg]
     assert forebay.Control is Control
 
 

@@ -75,7 +75,7 @@ def test_threads_that_come_at_once_get_the_same(made: PerProcess) -> None:
 
 def test_bad_options_are_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="Unknown option"):
-        per_process(bootstrap_servers="127.0.0.1:1", linger_mss=1)
+        per_process(bootstrap_servers="127.0.0.1:1", linger_mss=1)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="each process would fence the one before"):
         per_process(bootstrap_servers="127.0.0.1:1", transactional_id="t")
 

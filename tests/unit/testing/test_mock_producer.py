@@ -211,7 +211,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(TypeError, match="on_delivery must be a callable"):
         producer.send("t", b"x", on_delivery=5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="linger"):
-        MockProducer(linger_mss=5)
+        MockProducer(linger_mss=5)  # type: ignore[call-arg]
     with pytest.raises(IllegalArgumentError, match="at least 1"):
         MockProducer(partitions=0)
     assert producer.history() == []
