@@ -64,7 +64,7 @@ def with_key(producer: Any, records: int) -> None:
 def with_headers(producer: Any, records: int) -> None:
     send, value, headers = producer.send, bytes(100), [("trace", b"0123456789abcdef"), ("kind", b"bench")]
     for _ in range(records):
-        send("append", value, None, headers)
+        send("append", value, None, headers=headers)
 
 
 LOOPS: dict[str, Loop] = {

@@ -73,7 +73,7 @@ def forebay(work: dict[str, Any]) -> Outcome:
         elif work.get("keyed"):
             headers = HEADERS
             for key in keys(records):
-                send(topic, value, key, headers)
+                send(topic, value, key, headers=headers)
         else:
             for _ in range(records):
                 send(topic, value)
@@ -250,7 +250,7 @@ def kafka_python(work: dict[str, Any]) -> Outcome:
             send(topic, value).add_callback(delivered).add_errback(fail)
     elif work.get("keyed"):
         for key in keys(records):
-            send(topic, value, key, headers)
+            send(topic, value, key, headers=headers)
     else:
         for _ in range(records):
             send(topic, value)

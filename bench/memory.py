@@ -142,7 +142,7 @@ class Load:
         case = self.case
         partition = self.sent % case.partitions if case.keyed and case.partitions > 100 else None
         key = b"key-%d" % self.sent if case.keyed else None
-        send("memory", next(self.values), key, self.headers, partition, on_delivery=self.callback())
+        send("memory", next(self.values), key, headers=self.headers, partition=partition, on_delivery=self.callback())
         self.sent += 1
 
     def until_full(self) -> None:

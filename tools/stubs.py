@@ -36,6 +36,8 @@ PUBLIC = {
 INNER = {"RecordFuture": {"metadata"}, "DeliveryFuture": {"wake"}}
 # Bases that have nothing for a user.
 INNER_BASES = {"CompiledCallback", "AddedCallback"}
+# Old spellings, which are refused with the new one: no user's.
+REFUSED = ("old", "timestamp_ms")
 # Those of object, and pickling, which no user calls.
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.
@@ -77,6 +79,15 @@ def declared(function: Function) -> Function:
     kept = [each for each in function.decorator_list if not ast.unparse(each).startswith("cython.")]
     function.decorator_list = kept
     function.body = [ast.Expr(ast.Constant(...))]
+    given = function.args
+    if given.vararg is not None and given.vararg.arg == REFUSED[0]:
+        given.vararg = None
+        kept_names = [
+            (name, value)
+            for name, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+            if name.arg not in REFUSED
+        ]
+        given.kwonlyargs, given.kw_defaults = [name for name, _ in kept_names], [value for _, value in kept_names]
     return Plain().visit(function)  # type: ignore[no-any-return]
 
 

@@ -54,7 +54,7 @@ def test_the_log_dumper_finds_every_batch_valid(kafka: RealKafka, topic: TopicFa
     for level in levels:
         with KafkaProducer(options(kafka, codec, level)) as producer:
             futures = [
-                producer.send(name, b"value %d" % number, b"k", [("h", b"")], timestamp_ms=BASE + number)
+                producer.send(name, b"value %d" % number, b"k", headers=[("h", b"")], timestamp=BASE + number)
                 for number in range(RECORDS)
             ]
         assert [future.result(0).offset % RECORDS for future in futures] == list(range(RECORDS))

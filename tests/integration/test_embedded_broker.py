@@ -205,7 +205,7 @@ def test_an_acknowledgement_has_a_timestamp_of_its_own_and_no_offset_is_found_by
 ) -> None:
     name = topic(embedded)
     with KafkaProducer(bootstrap_servers=embedded.bootstrap_servers) as ours:
-        assert ours.send(name, b"v", timestamp_ms=1_700_000_000_000).result(WAIT_S).timestamp == MOCK_APPEND_TIME
+        assert ours.send(name, b"v", timestamp=1_700_000_000_000).result(WAIT_S).timestamp == MOCK_APPEND_TIME
     assert [record.timestamp for record in read_all(embedded.bootstrap_servers, name)] == [1_700_000_000_000]
     with consumer(embedded) as reader:
         (found,) = reader.offsets_for_times([TopicPartition(name, 0, 1_600_000_000_000)], timeout=WAIT_S)

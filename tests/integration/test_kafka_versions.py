@@ -28,7 +28,7 @@ def test_records_are_read_back_once_and_in_order(oldest: RealKafka, topic: Topic
     name = topic(oldest)
     values = [b"value %d" % number * 10 for number in range(500)]
     with KafkaProducer({"bootstrap.servers": oldest.bootstrap_servers, "compression.type": codec}) as producer:
-        futures = [producer.send(name, value, b"key", [("h", b"1")]) for value in values]
+        futures = [producer.send(name, value, b"key", headers=[("h", b"1")]) for value in values]
         assert [future.result(WAIT_S).offset for future in futures] == list(range(500))
         assert producer.producer_id >= 0, "it is idempotent"
     found = read_all(oldest.bootstrap_servers, name)

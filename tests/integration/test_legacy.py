@@ -71,7 +71,7 @@ def test_old_formats_with_fewer_acknowledgements(
 ) -> None:
     name = topic(legacy_kafka)
     with producer(limited(2), acks=acks) as ours:
-        futures = [ours.send(name, b"%d" % number, timestamp_ms=BASE) for number in range(10)]
+        futures = [ours.send(name, b"%d" % number, timestamp=BASE) for number in range(10)]
         offsets = [future.result(WAIT_S).offset for future in futures]
     assert offsets == ([-1] * 10 if acks == 0 else list(range(10)))
     # The answer to this comes after what was written before it.

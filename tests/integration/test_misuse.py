@@ -243,7 +243,7 @@ def test_a_record_that_is_too_large_for_the_broker(kafka: RealKafka, topic: Topi
 def test_a_timestamp_that_the_broker_refuses(kafka: RealKafka, topic: TopicFactory, codec: str) -> None:
     name = topic(kafka)
     with producer(kafka.bootstrap_servers, **{"compression.type": codec}) as ours:
-        error = ours.send(name, b"v", timestamp_ms=2**62).exception(WAIT_S)
+        error = ours.send(name, b"v", timestamp=2**62).exception(WAIT_S)
         assert type(error).__name__ == "InvalidTimestampError"
         assert ours.send(name, b"v").result(WAIT_S).offset == 0
 
@@ -292,7 +292,7 @@ def test_timestamps_that_cannot_be(embedded: EmbeddedBroker, topic: TopicFactory
         producer(embedded.bootstrap_servers) as ours,
         pytest.raises(IllegalArgumentError, match=f"Invalid timestamp: {timestamp}"),
     ):
-        ours.send(topic(embedded), b"v", timestamp_ms=timestamp)
+        ours.send(topic(embedded), b"v", timestamp=timestamp)
 
 
 # -- options --------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_values_from_one_byte_to_900_kilobytes(any_broker: Broker, topic: TopicF
 def test_the_clock_stamps_what_has_no_timestamp(any_broker: Broker, topic: TopicFactory) -> None:
     name = topic(any_broker)
     with producer(any_broker) as ours:
-        ours.send(name, b"before", timestamp_ms=BASE)
+        ours.send(name, b"before", timestamp=BASE)
         ours.send(name, b"now")
         ours.flush(WAIT_S)
     first, second = read_all(any_broker.bootstrap_servers, name)
@@ -79,7 +79,7 @@ def test_the_clock_stamps_what_has_no_timestamp(any_broker: Broker, topic: Topic
 def test_a_record_object_is_sent_as_it_is(any_broker: Broker, topic: TopicFactory) -> None:
     name = topic(any_broker, 2)
     with producer(any_broker) as ours:
-        record = ProducerRecord(name, b"v", b"k", (("h", None),), 1, BASE)
+        record = ProducerRecord(name, b"v", b"k", headers=(("h", None),), partition=1, timestamp=BASE)
         metadata = ours.send(record).result(WAIT_S)
     assert (metadata.topic, metadata.partition, metadata.offset) == (name, 1, 0)
     (found,) = read_all(any_broker.bootstrap_servers, name)
@@ -279,7 +279,14 @@ class Watching:
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         headers = (*record.headers, ("by", b"watching"))
-        return ProducerRecord(record.topic, record.value, record.key, headers, record.partition, record.timestamp_ms)
+        return ProducerRecord(
+            record.topic,
+            record.value,
+            record.key,
+            headers=headers,
+            partition=record.partition,
+            timestamp=record.timestamp,
+        )
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
         self.heard.append((metadata, error))
@@ -293,7 +300,7 @@ def test_serializers_and_interceptors_take_part(any_broker: Broker, topic: Topic
     tagging, watching = Tagging(), Watching()
     options = {"key.serializer": str.encode, "value.serializer": tagging, "interceptor.classes": [watching]}
     with producer(any_broker, **options) as ours:
-        futures = [ours.send(name, {"n": number}, f"{number}", timestamp_ms=BASE) for number in range(5)]
+        futures = [ours.send(name, {"n": number}, f"{number}", timestamp=BASE) for number in range(5)]
         metadata = [future.result(WAIT_S) for future in futures]
     assert read_all(any_broker.bootstrap_servers, name) == [
         (0, n, b"%d" % n, b"{'n': %d}" % n, (("by", b"watching"), ("type", b"dict")), BASE) for n in range(5)
@@ -421,7 +428,7 @@ def test_close_sends_what_is_left(any_broker: Broker, topic: TopicFactory, linge
 def test_the_append_time_of_the_log_is_the_records_time(kafka: RealKafka, topic: TopicFactory) -> None:
     name = topic(kafka, config={"message.timestamp.type": "LogAppendTime"})
     with producer(kafka, **{"linger.ms": 100}) as ours:
-        futures = [ours.send(name, b"%d" % number, timestamp_ms=BASE + number) for number in range(20)]
+        futures = [ours.send(name, b"%d" % number, timestamp=BASE + number) for number in range(20)]
         found = [(metadata.offset, metadata.timestamp) for metadata in (future.result(WAIT_S) for future in futures)]
     assert found == [(record.offset, record.timestamp) for record in read_all(kafka.bootstrap_servers, name)]
     assert all(timestamp > BASE + 20 for _, timestamp in found)

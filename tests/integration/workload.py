@@ -56,7 +56,7 @@ class Ledger:
     ) -> Any:
         assert self.producer is not None
         moment = BASE + len(self.sent) if timestamp is None else timestamp
-        future = self.producer.send(topic, value, key, headers, partition, moment)
+        future = self.producer.send(topic, value, key, headers=headers, partition=partition, timestamp=moment)
         self.sent.append(Sent(topic, key, value, headers, moment, future, sender))
         return future
 

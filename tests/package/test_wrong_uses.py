@@ -118,13 +118,20 @@ def no_such(parameters: list[inspect.Parameter]) -> str:
     return ", no_such=x)" if written("", parameters, None) != "()" else "no_such=x)"
 
 
+def old_spellings() -> Iterator[str]:
+    """Calls as they were written before the rest was by name."""
+    of_async = ("AsyncKafkaProducer_.send", "AsyncKafkaProducer_.send_and_wait")
+    for call in ("KafkaProducer_.send", "KafkaProducer_.send_nowait", "forebay.ProducerRecord", *of_async):
+        yield from (f"{call}('t', b'v', b'k', [('h', b'1')])", f"{call}('t', timestamp_ms=5)")
+
+
 def mistakes() -> tuple[str, list[int]]:
     """The file of all mistakes, and the numbers of the lines that have one."""
     variables = [f"{name}_: forebay.{name} = x" for name in forebay.__all__ if isinstance(getattr(forebay, name), type)]
     lines = [*HEAD.splitlines(), *variables]
     lines += [f"_ = lambda: {written(call, parameters, None)}" for call, parameters in public_calls()]
     right = len(lines)
-    lines += [f"_ = lambda: {line}" for line in (*wrong_options(), *wrong_parameters())]
+    lines += [f"_ = lambda: {line}" for line in (*wrong_options(), *wrong_parameters(), *old_spellings())]
     return "\n".join(lines) + "\n", list(range(right + 1, len(lines) + 1))
 
 

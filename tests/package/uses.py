@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, assert_type
 
 from forebay import (
@@ -57,7 +58,7 @@ def constructs(settings: Mapping[str, Any]) -> None:
 
 
 def sends(producer: KafkaProducer) -> None:
-    future = producer.send("t", b"v", key=b"k", headers=[("h", b"1"), ("n", None)], partition=0, timestamp_ms=0)
+    future = producer.send("t", b"v", key=b"k", headers=[("h", b"1"), ("n", None)], partition=0, timestamp=0)
     assert_type(future, RecordFuture)
     assert_type(producer.send_nowait("t", b"v"), RecordFuture)
     producer.send("t", headers={"h": b"1", "n": None})
@@ -66,8 +67,8 @@ def sends(producer: KafkaProducer) -> None:
     producer.send(5)  # type: ignore[arg-type]
     producer.send(b"t", b"v")  # type: ignore[arg-type]
     producer.send("t", partition="0")  # type: ignore[arg-type]
-    producer.send("t", timestamp=0)  # type: ignore[call-arg]
-    producer.send("t", timestamp_ms=0.5)  # type: ignore[arg-type]
+    producer.send("t", timestamp=datetime.now(UTC))
+    producer.send("t", timestamp=0.5)  # type: ignore[arg-type]
     producer.send("t", headers={"h": "1"})  # type: ignore[dict-item]
     producer.send("t", headers="h")  # type: ignore[arg-type]
     producer.send_nowait("t", partition="0")  # type: ignore[arg-type]

@@ -100,7 +100,14 @@ def made_of(seed: int) -> tuple[list[bytes], str]:
         else:
             for row in rows:
                 headers = [(one["key"], one["value"]) for one in row["headers"] or ()]
-                future = world.producer.send("t", row["value"], row["key"], headers, row["partition"], row["timestamp"])
+                future = world.producer.send(
+                    "t",
+                    row["value"],
+                    row["key"],
+                    headers=headers,
+                    partition=row["partition"],
+                    timestamp=row["timestamp"],
+                )
                 if future.done() and (failed := future.exception(0)) is not None:
                     raise failed
     except (KafkaError, TypeError) as refused:

@@ -109,7 +109,14 @@ def world_of(case: Case) -> World:
 
 def send(world: World, row: Row) -> None:
     headers = [(one["key"], one["value"]) for one in row.get("headers") or ()]
-    world.producer.send(TOPIC, row["value"], row.get("key"), headers, row.get("partition"), row.get("timestamp"))
+    world.producer.send(
+        TOPIC,
+        row["value"],
+        row.get("key"),
+        headers=headers,
+        partition=row.get("partition"),
+        timestamp=row.get("timestamp"),
+    )
 
 
 def settle(world: World) -> None:

@@ -58,7 +58,7 @@ def test_each_record_once_in_order(
     broker.script[PRODUCE] = answer
     world.learn("test")
     values = [b"%d:" % number + bytes(size) for number, size in enumerate(sizes)]
-    futures = [world.send(value, timestamp_ms=1000 + number) for number, value in enumerate(values)]
+    futures = [world.send(value, timestamp=1000 + number) for number, value in enumerate(values)]
     (open_batch, *_) = world.queue().batches
     if (batch_size, sizes) == (2000, [0, 200]):
         assert open_batch.records.buffers[0].size > 128, "it did not grow"

@@ -51,7 +51,7 @@ def test_each_record_once_in_order_with_its_own_outcome(
         world.send(
             value,
             headers=[("h", b"v")] if headers else None,
-            timestamp_ms=1000 + number,
+            timestamp=1000 + number,
             on_delivery=lambda metadata, error, number=number: heard.append(number),
         )
         for number, value in enumerate(values)

@@ -49,6 +49,7 @@ BEYOND_THE_MIRROR = {
     "_records/test_builder.py": "tests/support/records_builder.py, out of what _records offers",
     "test_what_to_do_when.py": "errors and lines of the package as a whole, beside the page of that name",
     "_assembly/test_parts_used_up.py": "_assembly/parts.py, where something is used up",
+    "producer/test_send_face.py": "producer/_path.py and producer/aio.py, whose send is written the same",
     "test_public_names.py": "what is public of the package as a whole",
     "compat/test_confluent_kafka.py": "the names of compat/confluent_kafka, which only hands them on",
     "test_java_checks.py": "the tables beside this folder",

@@ -1,4 +1,4 @@
-"""Names that other clients have and this one has not: asked for, each says what is written here instead.
+"""Names and spellings that this package has not: asked for, each says what is written here instead.
 
 ``__getattr__`` would be simpler, but because of it Python 3.11 would look up ``send`` without its caches.  So a
 producer has a descriptor for each such name, which costs nothing until it is asked for.
@@ -61,6 +61,25 @@ FUTURE = {
     "set_exception": "the broker's answer alone gives the outcome",
 }
 del _JAVA, _BOTH, _STARTED
+
+
+def old_spelling(call: str, timestamp_ms: object) -> TypeError:
+    """The error of a call as it was written before the face of 1.0: it gives the new spelling."""
+    if timestamp_ms is not None:
+        return TypeError(f"{call}() has no timestamp_ms: write timestamp=..., in ms or as an aware datetime")
+    return TypeError(
+        f"{call}() takes topic, value and key by position, and the rest by name: headers=..., partition=..., "
+        "timestamp=..."
+    )
+
+
+def shown_as(shape: Callable[..., Any], *functions: Callable[..., Any]) -> None:
+    """Shows functions as ``shape``, to ``inspect.signature`` and ``help``: without parameters that only refuse.
+
+    An old spelling must reach the function for its error to give the new one, and a wrapper would cost each call.
+    """
+    for function in functions:
+        function.__dict__["__wrapped__"] = shape
 
 
 def no_attribute(kind: str, name: str, hint: str | None) -> AttributeError:

@@ -337,11 +337,19 @@ class _Run:
             [partitions] * len(nothing) if isinstance(partitions, int) else partitions or nothing,
             block.timestamps or nothing,
         )
-        for number, value, key, headers, partition, timestamp_ms in zip(*columns, strict=True):
+        for number, value, key, headers, partition, timestamp in zip(*columns, strict=True):
             self._unsent = (name, number)
             on_delivery = partial(settled, name, number)
             try:
-                send(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)
+                send(
+                    topic,
+                    value,
+                    key,
+                    headers=headers,
+                    partition=partition,
+                    timestamp=timestamp,
+                    on_delivery=on_delivery,
+                )
             except KafkaError as error:
                 self._tally.refused(name, [number], error)
                 if self._transactional:

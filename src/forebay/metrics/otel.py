@@ -190,7 +190,12 @@ class TracingInterceptor:
         else:
             span.end()  # nothing will tell it apart, or nobody wants it
         return ProducerRecord(
-            record.topic, record.value, record.key, [*others, *written], record.partition, record.timestamp_ms
+            record.topic,
+            record.value,
+            record.key,
+            headers=[*others, *written],
+            partition=record.partition,
+            timestamp=record.timestamp,
         )
 
     def on_acknowledgement(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
+from forebay._runtime.hints import old_spelling
+from forebay._runtime.times import unix_ms
 from forebay.errors import IllegalArgumentError
 from forebay.model._wire import check_text
 
@@ -20,23 +22,25 @@ class IfThere(str):
     __slots__ = ()
 
 
-def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> ProducerRecord:
+def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp: Any) -> ProducerRecord:
     """The arguments of send() as one record; ``topic`` may be a record already."""
     # Only those who have records or interceptors import it.
     from forebay.model._inputs import ProducerRecord
 
     if isinstance(topic, ProducerRecord):
-        if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
-            raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp_ms")
+        if any(other is not None for other in (value, key, headers, partition, timestamp)):
+            raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp")
         return topic
     if not isinstance(topic, str):
         raise TypeError(f"topic must be a str or a ProducerRecord, got {type(topic).__name__}")
-    return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
+    return ProducerRecord(
+        topic, value, key, headers=() if headers is None else headers, partition=partition, timestamp=timestamp
+    )
 
 
 def fields_of(record: ProducerRecord) -> tuple[Any, ...]:
     """What ``as_record`` makes this record of."""
-    return record.topic, record.value, record.key, record.headers, record.partition, record.timestamp_ms
+    return record.topic, record.value, record.key, record.headers, record.partition, record.timestamp
 
 
 def not_callable(on_delivery: object) -> TypeError:
@@ -44,6 +48,11 @@ def not_callable(on_delivery: object) -> TypeError:
     return TypeError(
         f"on_delivery must be a callable(metadata, error) or None, got {type(on_delivery).__name__}: {on_delivery!r}"
     )
+
+
+def wrong_call(call: str, old: tuple[Any, ...], timestamp_ms: object, on_delivery: object) -> TypeError:
+    """The error of a call in an old spelling, or with a callback that cannot be called."""
+    return old_spelling(call, timestamp_ms) if old or timestamp_ms is not None else not_callable(on_delivery)
 
 
 @cython.cfunc
@@ -67,15 +76,15 @@ def checked_partition(partition: Any) -> cython.int:
 
 @cython.ccall
 @cython.exceptval(-1)
-def checked_timestamp(timestamp_ms: Any) -> cython.longlong:
+def checked_timestamp(timestamp: Any) -> cython.longlong:
     """A timestamp that a record can carry."""
-    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
-        raise TypeError(f"timestamp_ms must be an int (ms since 1970) or None, got {type(timestamp_ms).__name__}")
-    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
+    if isinstance(timestamp, bool) or not isinstance(timestamp, int):
+        return checked_timestamp(unix_ms(timestamp))
+    if not 0 <= timestamp <= 0x7FFFFFFFFFFFFFFF:
         raise IllegalArgumentError(
-            f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None, and fit 64 bits."
+            f"Invalid timestamp: {timestamp}. Timestamp should always be non-negative or None, and fit 64 bits."
         )
-    return timestamp_ms
+    return timestamp
 
 
 @cython.ccall

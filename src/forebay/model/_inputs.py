@@ -7,8 +7,11 @@ Apart from the values that the package makes itself, because dataclasses take 5 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Never
 
+from forebay._runtime.hints import old_spelling, shown_as
+from forebay._runtime.times import unix_ms
 from forebay.errors import IllegalArgumentError
 from forebay.model._wire import check_text
 
@@ -16,6 +19,8 @@ from forebay.model._wire import check_text
 @dataclass(frozen=True, slots=True, init=False)
 class ProducerRecord:
     """A record as interceptors see it, before serialization; ``headers`` given as a mapping become its pairs.
+
+    ``timestamp`` is Unix time in ms; an aware datetime becomes that.
 
     Raises:
         forebay.errors.IllegalArgumentError: no topic, negative partition or negative timestamp.  What is wrong with a
@@ -27,27 +32,31 @@ class ProducerRecord:
     key: Any = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     partition: int | None = None
-    timestamp_ms: int | None = None
+    timestamp: int | None = None
 
-    # By hand, because it takes more kinds of headers than there are in the field.
+    # By hand, because it takes more than the fields hold: other kinds of headers, and a datetime.
     def __init__(
         self,
         topic: str,
         value: Any = None,
         key: Any = None,
+        *old: Never,
         headers: Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None] = (),
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp: int | datetime | None = None,
+        timestamp_ms: None = None,
     ) -> None:
+        if old or timestamp_ms is not None:
+            raise old_spelling("ProducerRecord", timestamp_ms)
         if not isinstance(topic, str):
             raise IllegalArgumentError(f"topic must be a str, got {topic!r}")
         if partition is not None and partition < 0:
             raise IllegalArgumentError(
                 f"Invalid partition: {partition}. Partition number should always be non-negative or None."
             )
-        if timestamp_ms is not None and timestamp_ms < 0:
+        if timestamp is not None and (timestamp := unix_ms(timestamp)) < 0:
             raise IllegalArgumentError(
-                f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None."
+                f"Invalid timestamp: {timestamp}. Timestamp should always be non-negative or None."
             )
         if type(headers) is not list and isinstance(headers, Mapping):
             headers = tuple(headers.items())
@@ -58,7 +67,22 @@ class ProducerRecord:
         put(self, "key", key)
         put(self, "headers", headers)
         put(self, "partition", partition)
-        put(self, "timestamp_ms", timestamp_ms)
+        put(self, "timestamp", timestamp)
+
+
+def _shape(
+    self: ProducerRecord,
+    topic: str,
+    value: Any = None,
+    key: Any = None,
+    *,
+    headers: Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None] = (),
+    partition: int | None = None,
+    timestamp: int | datetime | None = None,
+) -> None: ...
+
+
+shown_as(_shape, ProducerRecord.__init__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,21 @@ from cython.cimports.forebay.model._arguments import checked_partition, checked_
 
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture, failed_future
+from forebay._runtime.hints import shown_as
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
 from forebay.model import Headers, TopicPartition
-from forebay.model._arguments import as_record, fields_of, not_callable
+from forebay.model._arguments import as_record, fields_of, wrong_call
 from forebay.producer._acknowledged import Acknowledged, shared_by_all
-from forebay.producer._refusals import buffer_exhausted, not_open, record_too_large
+from forebay.producer._refusals import buffer_exhausted, not_open, record_too_large, send_shape
 from forebay.producer._topics import TopicFinder
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from forebay._assembly import Components
+    from forebay._runtime.times import Timestamp
     from forebay.model import DeliveryCallback, ProducerRecord
 
 if not cython.compiled:
@@ -90,28 +94,32 @@ class SendPath:
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
+        *old: Never,
+        on_delivery: DeliveryCallback | None = None,  # keywords are looked for in this order
         headers: Headers | None = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
-        *,
-        on_delivery: DeliveryCallback | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_ms: None = None,
     ) -> RecordFuture:
         """Takes a record into the buffer and returns at once, or waits for room at most ``max.block.ms``.
 
         Args:
-            topic: its name, or a whole ProducerRecord in place of the arguments up to ``timestamp_ms``.
+            topic: its name, or a whole ProducerRecord in place of all others but ``on_delivery``.
             value: bytes or None, or whatever ``value_serializer`` takes.
             key: as the value; decides the partition (murmur2, as in Java) where none is given.
             headers: pairs of str and bytes (or None), or a mapping.
             partition: its number; None lets the partitioner choose.
-            timestamp_ms: Unix time in ms; None for now.
+            timestamp: Unix time in ms, or an aware datetime; None for now.
             on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition.  Two
                 exceptions: a batch whose answer was lost may be confirmed later than its successor (the log is in order
                 all the same); what was never sent is reported at once.  What it raises is logged.
 
         Returns:
-            A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
-            is too large, a topic that cannot be and whatever a broker refuses arrive in it.
+            A light future (``result``, ``exception``, ``done``, ``add_done_callback``).
+
+        An argument, a serializer, an interceptor or a partitioner of your own that fails, and a producer that takes no
+        records, raise here, and nothing was taken.  Whatever a limit or a broker says arrives in the future and the
+        callback: a timeout, a record that is too large, a topic that cannot be.
 
         Raises:
             ProducerClosedError: after ``close()``.
@@ -122,11 +130,11 @@ class SendPath:
         """
         if self._state != OPEN:
             raise self._refusal()
-        if on_delivery is not None and not callable(on_delivery):
-            raise not_callable(on_delivery)
+        if old or timestamp_ms is not None or (on_delivery is not None and not callable(on_delivery)):
+            raise wrong_call("send", old, timestamp_ms, on_delivery)
         if self.interceptors is None and type(topic) is str:
-            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, WAIT)
-        return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, WAIT)
+            return self.dispatch(topic, value, key, headers, partition, timestamp, on_delivery, WAIT)
+        return self.send_heard((topic, value, key, headers, partition, timestamp), on_delivery, WAIT)
 
     @cython.annotation_typing(False)
     def send_nowait(
@@ -134,11 +142,12 @@ class SendPath:
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
+        *old: Never,
+        on_delivery: DeliveryCallback | None = None,  # keywords are looked for in this order
         headers: Headers | None = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
-        *,
-        on_delivery: DeliveryCallback | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_ms: None = None,
     ) -> RecordFuture:
         """As ``send``, but never waits.
 
@@ -148,15 +157,15 @@ class SendPath:
         """
         if self._state != OPEN:
             raise self._refusal()
-        if on_delivery is not None and not callable(on_delivery):
-            raise not_callable(on_delivery)
+        if old or timestamp_ms is not None or (on_delivery is not None and not callable(on_delivery)):
+            raise wrong_call("send_nowait", old, timestamp_ms, on_delivery)
         if self.interceptors is None and type(topic) is str:
-            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, REFUSE)
-        return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, REFUSE)
+            return self.dispatch(topic, value, key, headers, partition, timestamp, on_delivery, REFUSE)
+        return self.send_heard((topic, value, key, headers, partition, timestamp), on_delivery, REFUSE)
 
     @cython.annotation_typing(False)
     def _try_send(
-        self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any, *, on_delivery: Any
+        self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp: Any, *, on_delivery: Any
     ) -> RecordFuture | None:
         """As ``send``; None, and no trace, if it must wait, or ask serializers or an ``on_send`` (see PendingSend)."""
         if self._state != OPEN:
@@ -164,8 +173,8 @@ class SendPath:
         if self.shows_records or type(topic) is not str or not self.is_plain(key, value):
             return None
         if self.tells_ends:
-            return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, RETURN)
-        return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, RETURN)
+            return self.send_heard((topic, value, key, headers, partition, timestamp), on_delivery, RETURN)
+        return self.dispatch(topic, value, key, headers, partition, timestamp, on_delivery, RETURN)
 
     @cython.cfunc
     def send_heard(self, given: tuple[Any, ...], on_delivery: Any, blocking: cython.int) -> RecordFuture:
@@ -322,10 +331,8 @@ class SendPath:
         self, state: TopicState, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
     ) -> cython.int:
         if self.partitioner is not None:
-            chosen: cython.int = self.partitioner.partition(
-                state.name, key, key_bytes, value, value_bytes, state.cluster
-            )
-            return chosen
+            to: cython.int = self.partitioner.partition(state.name, key, key_bytes, value, value_bytes, state.cluster)
+            return to
         if key_bytes is None or self.ignore_keys:
             return STICKY
         return key_partition(key_bytes, state.partition_count)
@@ -386,17 +393,12 @@ class SendPath:
     @cython.cfunc
     def exhausted(self, state: TopicState, partition: cython.int, record: RecordPointer, waited: cython.double) -> Any:
         self.sensors.buffer_exhausted.record(1)
-        return buffer_exhausted(
-            self.accumulator.pool,
-            self.appender.size_for(record, self.appender.queue_of(state, partition)),
-            self.appender.queue_of(state, partition).leader_id,
-            waits=waited >= 0,
-            waited=max(waited, 0),
-            max_block_ms=self.max_block_ms,
-            on_sender_thread=self._on_sender_thread(),
-            node_error=self.node_error,
-            uncaught=None if waited < 0 else self.metadata.uncaught_since(self.clock.now() - waited),
-        )
+        leader: cython.int = self.appender.queue_of(state, partition).leader_id
+        size: cython.Py_ssize_t = self.appender.size_for(record, self.appender.queue_of(state, partition))
+        uncaught = None if waited < 0 else self.metadata.uncaught_since(self.clock.now() - waited)
+        facts: dict[str, Any] = {"waits": waited >= 0, "waited": max(waited, 0), "max_block_ms": self.max_block_ms}
+        facts |= {"on_sender_thread": self._on_sender_thread(), "node_error": self.node_error, "uncaught": uncaught}
+        return buffer_exhausted(self.accumulator.pool, size, leader, **facts)
 
     @cython.ccall
     def _topic_for_sending(
@@ -443,3 +445,6 @@ class SendPath:
 
     def _refusal(self) -> KafkaError:
         return not_open(is_made=self._state > 0, is_forked=self._state == FORKED)
+
+
+shown_as(send_shape, SendPath.send, SendPath.send_nowait)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from forebay._delivery.future import RecordFuture
+from forebay._runtime.times import Timestamp
 from forebay.model import DeliveryCallback, Headers, ProducerRecord
 
 class SendPath:
@@ -11,20 +12,20 @@ class SendPath:
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
         *,
         on_delivery: DeliveryCallback | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: Timestamp | None = None,
     ) -> RecordFuture: ...
     def send_nowait(
         self,
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
         *,
         on_delivery: DeliveryCallback | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: Timestamp | None = None,
     ) -> RecordFuture: ...

@@ -54,7 +54,7 @@ class PendingSend:
         self.callback = callback
         self.topic = plain_name(record.topic)
         self.partition = STICKY if record.partition is None else checked_partition(record.partition)
-        self.timestamp = -1 if record.timestamp_ms is None else checked_timestamp(record.timestamp_ms)
+        self.timestamp = -1 if record.timestamp is None else checked_timestamp(record.timestamp)
         self.state: TopicState | None = None
         self.since = path.topics.known_since(self.topic)
         self.begun = path.clock.now()

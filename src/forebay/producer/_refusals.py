@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay._accumulator.waiters import held_by, share_used_up
 from forebay.errors import (
@@ -18,7 +18,41 @@ from forebay.errors import (
 )
 from forebay.errors._base import caused
 
+if TYPE_CHECKING:
+    from forebay._delivery.future import RecordFuture
+    from forebay._runtime.times import Timestamp
+    from forebay.model import DeliveryCallback, Headers, ProducerRecord, RecordMetadata
+
 _CALLBACKS = "callbacks run on the sender's thread, which cannot wait for"
+
+
+def send_shape(
+    self: object,
+    topic: str | ProducerRecord,
+    value: Any = None,
+    key: Any = None,
+    *,
+    headers: Headers | None = None,
+    partition: int | None = None,
+    timestamp: Timestamp | None = None,
+    on_delivery: DeliveryCallback | None = None,
+) -> RecordFuture:
+    """How ``send`` is written."""
+    raise NotImplementedError
+
+
+def send_and_wait_shape(
+    self: object,
+    topic: str | ProducerRecord,
+    value: Any = None,
+    key: Any = None,
+    *,
+    headers: Headers | None = None,
+    partition: int | None = None,
+    timestamp: Timestamp | None = None,
+) -> RecordMetadata:
+    """How ``send_and_wait`` is written."""
+    raise NotImplementedError
 
 
 def not_open(*, is_made: bool, is_forked: bool) -> KafkaError:

@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
 from forebay._delivery.future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
-from forebay._runtime.hints import ASYNC_PRODUCER, hinted, without_hints
+from forebay._runtime.hints import ASYNC_PRODUCER, hinted, old_spelling, shown_as, without_hints
 from forebay._sender.lifecycle import time_left
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
@@ -30,13 +30,12 @@ from forebay.model._arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
 from forebay.producer._columns import BatchDelivery
 from forebay.producer._pending import PendingSend, pending_send
-from forebay.producer._refusals import check_timeout
+from forebay.producer._refusals import check_timeout, send_and_wait_shape, send_shape
 from forebay.producer._transactional import Call
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from forebay._insight.values import ProducerDescription
+    from forebay._runtime.times import Timestamp
     from forebay.config._typed import ProducerOptions
     from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
 
@@ -116,8 +115,7 @@ class AsyncKafkaProducer(FromSources):
 
     async def client_instance_id(self, timeout: float | None = None) -> str:
         """The id that brokers know this producer's metrics by; see ``KafkaProducer.client_instance_id``."""
-        result, limit = self._producer._instance_call(timeout)
-        return self._producer._instance_id(await is_there(result, limit, running_loop()))
+        return self._producer._instance_id(await is_there(*self._producer._instance_call(timeout), running_loop()))
 
     @door(TypeError, KafkaError, wrap=False)
     def set_sasl_credentials(self, username: str, password: str) -> None:
@@ -151,11 +149,12 @@ class AsyncKafkaProducer(FromSources):
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
+        *old: Never,
         headers: Headers | None = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
-        *,
+        timestamp: Timestamp | None = None,
         on_delivery: DeliveryCallback | None = None,
+        timestamp_ms: None = None,
     ) -> RecordFuture:
         """Takes a record into the buffer; waits for metadata and room only, at most ``max.block.ms``.
 
@@ -172,31 +171,36 @@ class AsyncKafkaProducer(FromSources):
             ProducerClosedError: after ``close()``.
             SerializationError, IllegalArgumentError, TypeError: as ``KafkaProducer.send``.
         """
+        if old or timestamp_ms is not None:
+            raise old_spelling("send", timestamp_ms)
         self._sends_left -= 1
         if self._sends_left <= 0:
             await self._look_at_the_clock()
         if on_delivery is not None:
             on_delivery = self._on_loop(on_delivery)
-        sent = self._try(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)
+        sent = self._try(topic, value, key, headers, partition, timestamp, on_delivery=on_delivery)
         if sent is not None:
             return sent
-        return await self._wait_to_send(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery)
+        return await self._wait_to_send(as_record(topic, value, key, headers, partition, timestamp), on_delivery)
 
     async def send_and_wait(
         self,
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
+        *old: Never,
         headers: Headers | None = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_ms: None = None,
     ) -> RecordMetadata:
         """``send``, and then the outcome.
 
         Raises:
             KafkaError: the record could not be delivered; and as ``send``.
         """
-        return await (await self.send(topic, value, key, headers, partition, timestamp_ms))
+        more: dict[str, Any] = {"partition": partition, "timestamp": timestamp, "timestamp_ms": timestamp_ms}
+        return await (await self.send(topic, value, key, *old, headers=headers, **more))
 
     async def _look_at_the_clock(self) -> None:
         # Sends that need no wait would keep the loop for as long as the buffer has room.
@@ -367,8 +371,7 @@ class AsyncKafkaProducer(FromSources):
         timeout: float | None = None,
     ) -> None:
         """As ``KafkaProducer.send_offsets_to_transaction``; an AIOKafkaConsumer may be given as the group."""
-        call = self._producer._send_offsets_call(offsets, group, timeout)
-        if call is not None:
+        if (call := self._producer._send_offsets_call(offsets, group, timeout)) is not None:
             await self._await(call)
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
@@ -416,8 +419,7 @@ class AsyncKafkaProducer(FromSources):
 
     async def _abort_after(self, error: BaseException) -> None:
         try:
-            call = self._producer._abort_call_after_error()
-            if call is not None:
+            if (call := self._producer._abort_call_after_error()) is not None:
                 await self._await(call)
         except (ProducerClosedError, ForkedProducerError):
             pass  # closing aborts it, and in a forked child it is the parent's
@@ -442,3 +444,7 @@ class AsyncKafkaProducer(FromSources):
 
     def __repr__(self) -> str:
         return f"<AsyncKafkaProducer of {self._producer!r}>"
+
+
+shown_as(send_shape, AsyncKafkaProducer.send)
+shown_as(send_and_wait_shape, AsyncKafkaProducer.send_and_wait)

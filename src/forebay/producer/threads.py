@@ -189,7 +189,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             key: as the value; decides the partition (murmur2, as in Java) where none is given.
             headers: a list of structs of key and value, or a map; in Python a list of what ``send`` takes.
             partition: integers; null lets the partitioner choose.  An int stands for all rows.
-            timestamp: timestamps of any unit, or int64 in ms; null for now.  An int stands for all rows.
+            timestamp: timestamps of any unit, or int64 in ms; null for now.  An int or an aware datetime stands for all
+                rows.
             topic_column: as the value.
 
         Returns:

@@ -14,6 +14,7 @@ from forebay._records.batch_v2 import encode_headers
 from forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from forebay._records.reader import read_headers
 from forebay._runtime.clock import Clock, SystemClock
+from forebay._runtime.hints import old_spelling, shown_as
 from forebay._transactions.offsets import checked_group, checked_offsets
 from forebay.config import ProducerConfig
 from forebay.errors import (
@@ -29,14 +30,15 @@ from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
 from forebay.model._arguments import as_record, listed_headers, not_callable
 from forebay.producer._acknowledged import Acknowledged
 from forebay.producer._columns import BatchDelivery
-from forebay.producer._refusals import record_too_large
+from forebay.producer._refusals import record_too_large, send_shape
 from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Never, Unpack
 
+    from forebay._runtime.times import Timestamp
     from forebay.config._typed import ProducerOptions
 
 logger: logging.Logger = logging.getLogger("forebay.callbacks")
@@ -178,10 +180,11 @@ class MockProducer:
         topic: str | ProducerRecord,
         value: Any = None,
         key: Any = None,
+        *old: Never,
         headers: Any = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
-        *,
+        timestamp: Timestamp | None = None,
+        timestamp_ms: None = None,
         on_delivery: Callable[[Any, Any], object] | None = None,
     ) -> RecordFuture:
         """As ``KafkaProducer.send``, which it checks arguments like.
@@ -190,10 +193,13 @@ class MockProducer:
             UnknownTopicOrPartitionError: the mock has no such topic or partition.
         """
         self._check_usable("send")
+        if old or timestamp_ms is not None:
+            raise old_spelling("send", timestamp_ms)
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
-        return self._intercepted(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery)
+        return self._intercepted(as_record(topic, value, key, headers, partition, timestamp), on_delivery)
 
+    shown_as(send_shape, send)
     send_nowait = send
 
     def send_batch(
@@ -357,7 +363,7 @@ class MockProducer:
             raise
 
     def _take(self, record: ProducerRecord, callback: Any, by_column: bool) -> RecordFuture:
-        topic, timestamp, key, value = record.topic, record.timestamp_ms, record.key, record.value
+        topic, timestamp, key, value = record.topic, record.timestamp, record.key, record.value
         # Before anything else is looked at.
         try:
             self._cluster.count(topic)

@@ -13,7 +13,7 @@ from forebay.serializers.rows.tables import as_table
 
 KEY, HEADERS, PARTITION, TIMESTAMP = map(IfThere, ("key", "headers", "partition", "timestamp"))
 FUNCTION = "MockProducer.send_batch"
-PARTS = ("value", "key", "headers", "partition", "timestamp_ms", "topic")
+PARTS = ("value", "key", "headers", "partition", "timestamp", "topic")
 """Of a row, in the order of ``send_batch``'s arguments."""
 
 
@@ -61,7 +61,11 @@ def _named(table: Any, wanted: set[str]) -> dict[str, Any]:
 
 
 def _column(part: str, table: Any, named: dict[str, list[Any]], chosen: Any) -> Any:
-    if chosen is None or (isinstance(chosen, int) and part in ("partition", "timestamp_ms")):
+    if (
+        chosen is None
+        or (isinstance(chosen, int) and part in ("partition", "timestamp"))
+        or hasattr(chosen, "utcoffset")
+    ):
         return chosen
     if isinstance(chosen, str):
         if chosen in named:

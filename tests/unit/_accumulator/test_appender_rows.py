@@ -37,12 +37,12 @@ def both(values: list[bytes], before: list[bytes], **options: Any) -> tuple[list
     worlds = [World(topics={"t": 1}, buffer_memory=1 << 26, **options) for _ in range(2)]
     for world in worlds:
         for value in before:
-            world.producer.send("t", value, partition=0, timestamp_ms=5)
+            world.producer.send("t", value, partition=0, timestamp=5)
         while world.accumulator.has_incomplete():
             world.settle()
     take(worlds[0], values)
     for value in values:
-        worlds[1].producer.send("t", value, partition=0, timestamp_ms=5)
+        worlds[1].producer.send("t", value, partition=0, timestamp=5)
     for world in worlds:
         while world.accumulator.has_incomplete():
             world.settle()

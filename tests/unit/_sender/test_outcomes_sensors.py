@@ -44,9 +44,9 @@ def test_the_time_to_the_acknowledgement_is_from_each_record_s_send() -> None:
 
 def test_timestamps_of_the_caller_do_not_count() -> None:
     world = World(linger_ms=100)
-    world.send(b"v", partition=0, timestamp_ms=5)
-    world.send(b"v", partition=0, timestamp_ms=10**12)
-    world.send(b"v", partition=0, timestamp_ms=0)
+    world.send(b"v", partition=0, timestamp=5)
+    world.send(b"v", partition=0, timestamp=10**12)
+    world.send(b"v", partition=0, timestamp=0)
     world.let_pass(110)
     world.settle()
     assert sum(ack_times(world).values()) == 3

@@ -179,7 +179,7 @@ def test_without_acks_a_lost_connection_is_retried() -> None:
 def test_log_append_time() -> None:
     world = World()
     hold(world)
-    future = world.send(timestamp_ms=5)
+    future = world.send(timestamp=5)
     world.settle()
     reply(world, (0, Answer(base_offset=3, log_append_time=1_600_000_000_000)))
     world.settle()

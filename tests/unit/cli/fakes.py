@@ -144,11 +144,11 @@ class FakeProducer:
         key: bytes | None = None,
         headers: Any = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp: int | None = None,
         *,
         on_delivery: Callable[[RecordMetadata, KafkaError | None], object],
     ) -> None:
-        record = Sent(topic, value, key, headers, partition, timestamp_ms)
+        record = Sent(topic, value, key, headers, partition, timestamp)
         refusal = self._raising(record)
         if refusal is not None:
             raise refusal

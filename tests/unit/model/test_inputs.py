@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
@@ -26,23 +28,35 @@ def test_a_record_refuses_what_is_negative_and_names_it() -> None:
     with pytest.raises(IllegalArgumentError, match="Invalid partition: -1"):
         ProducerRecord("t", partition=-1)
     with pytest.raises(IllegalArgumentError, match="Invalid timestamp: -1"):
-        ProducerRecord("t", timestamp_ms=-1)
-    assert ProducerRecord("t", partition=0, timestamp_ms=0).timestamp_ms == 0
+        ProducerRecord("t", timestamp=-1)
+    assert ProducerRecord("t", partition=0, timestamp=0).timestamp == 0
 
 
 def test_records_with_the_same_fields_are_equal_and_any_field_tells_them_apart() -> None:
     """I ProducerRecordTest: equality by topic, partition, key, value, timestamp and headers."""
-    one = ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
-    assert one == ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
+    one = ProducerRecord("t", "v", "k", headers=[("h", b"1")], partition=1, timestamp=7)
+    assert one == ProducerRecord("t", "v", "k", headers=[("h", b"1")], partition=1, timestamp=7)
     others = [
-        ProducerRecord("u", "v", "k", [("h", b"1")], 1, 7),
-        ProducerRecord("t", "w", "k", [("h", b"1")], 1, 7),
-        ProducerRecord("t", "v", "l", [("h", b"1")], 1, 7),
-        ProducerRecord("t", "v", "k", [("h", b"2")], 1, 7),
-        ProducerRecord("t", "v", "k", [("h", b"1")], 2, 7),
-        ProducerRecord("t", "v", "k", [("h", b"1")], 1, 8),
+        ProducerRecord("u", "v", "k", headers=[("h", b"1")], partition=1, timestamp=7),
+        ProducerRecord("t", "w", "k", headers=[("h", b"1")], partition=1, timestamp=7),
+        ProducerRecord("t", "v", "l", headers=[("h", b"1")], partition=1, timestamp=7),
+        ProducerRecord("t", "v", "k", headers=[("h", b"2")], partition=1, timestamp=7),
+        ProducerRecord("t", "v", "k", headers=[("h", b"1")], partition=2, timestamp=7),
+        ProducerRecord("t", "v", "k", headers=[("h", b"1")], partition=1, timestamp=8),
     ]
     assert all(other != one for other in others)
+
+
+def test_a_record_has_its_timestamp_in_ms_and_refuses_an_old_spelling() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert ProducerRecord("t", timestamp=moment).timestamp == 1_767_304_800_000
+    with pytest.raises(TypeError, match="timestamp must be an int"):
+        ProducerRecord("t", timestamp=1.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes topic, value and key by position"):
+        ProducerRecord("t", b"v", b"k", ())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="has no timestamp_ms: write timestamp="):
+        ProducerRecord("t", timestamp_ms=5)  # type: ignore[arg-type]
+    assert list(inspect.signature(ProducerRecord).parameters) == [field.name for field in fields(ProducerRecord)]
 
 
 def test_headers_of_a_record_are_pairs_also_where_a_mapping_was_given() -> None:

@@ -35,7 +35,7 @@ def test_values_print_as_kafka_prints_them() -> None:
         Node(1, "a", 9092, "rack"),
         PartitionInfo("t", 0, None),
         RecordMetadata("t", 0, 1, 2, 3, 4),
-        ProducerRecord("t", b"v", headers=[("h", None)], timestamp_ms=0),
+        ProducerRecord("t", b"v", headers=[("h", None)], timestamp=0),
         OffsetAndMetadata(5, 1, "m"),
         ConsumerGroupMetadata("g", 3, "member", "instance"),
         TransactionIdentity("tx", 5, 1, 2),

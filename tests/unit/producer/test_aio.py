@@ -85,7 +85,7 @@ def test_a_record_and_its_metadata() -> None:
     producer = ours(world)
 
     async def main() -> list[RecordMetadata]:
-        sent = await producer.send("test", b"a", b"k", [("h", b"1")], 1, 1234)
+        sent = await producer.send("test", b"a", b"k", headers=[("h", b"1")], partition=1, timestamp=1234)
         assert isinstance(sent, RecordFuture) and not sent.done()
         record = ProducerRecord("test", b"b", partition=1)
         return [await sent, await producer.send_and_wait(record)]

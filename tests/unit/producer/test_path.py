@@ -229,9 +229,9 @@ def test_negative_partition() -> None:
         ({"partition": 1.0}, TypeError, "partition must be an int"),
         ({"partition": True}, TypeError, "partition must be an int"),
         ({"partition": 1 << 31}, IllegalArgumentError, "Invalid partition"),
-        ({"timestamp_ms": -1}, IllegalArgumentError, "Invalid timestamp: -1"),
-        ({"timestamp_ms": 1 << 63}, IllegalArgumentError, "Invalid timestamp"),
-        ({"timestamp_ms": 1.5}, TypeError, "timestamp_ms must be an int"),
+        ({"timestamp": -1}, IllegalArgumentError, "Invalid timestamp: -1"),
+        ({"timestamp": 1 << 63}, IllegalArgumentError, "Invalid timestamp"),
+        ({"timestamp": 1.5}, TypeError, "timestamp must be an int"),
         ({"headers": [("a",)]}, TypeError, "header 0"),
         ({"headers": [("a", b""), (b"k", b"")]}, TypeError, "the key of header 1"),
         ({"headers": [("a", "text")]}, TypeError, "the value of header 'a'"),
@@ -264,7 +264,7 @@ def test_everything_arrives_as_given() -> None:
     """H testHeaders: headers in order, keys twice, null values."""
     world = World()
     headers = [("test", b"header2"), ("test", None), ("x", b"")]
-    world.send(b"value", key=b"key", headers=headers, timestamp_ms=123)
+    world.send(b"value", key=b"key", headers=headers, timestamp=123)
     world.send(None, key=None)
     world.send(b"", key=b"")
     world.settle()
@@ -312,7 +312,7 @@ def test_bytes_like_values(value: Any) -> None:
 
 def test_a_whole_record() -> None:
     world = World()
-    record = ProducerRecord("test", b"v", b"k", [("h", b"1")], 1, 99)
+    record = ProducerRecord("test", b"v", b"k", headers=[("h", b"1")], partition=1, timestamp=99)
     future = world.producer.send(record)
     world.settle()
     assert (future.result(0).partition, future.result(0).timestamp) == (1, 99)
@@ -358,7 +358,7 @@ def test_a_partitioner_of_the_user() -> None:
 
 def test_interceptors_may_change_the_record() -> None:
     def change(record: ProducerRecord) -> ProducerRecord:
-        return ProducerRecord("test", b"changed", record.key, record.headers, 1)
+        return ProducerRecord("test", b"changed", record.key, headers=record.headers, partition=1)
 
     watching = Watching(change)
     world = World(interceptor_classes=[watching])

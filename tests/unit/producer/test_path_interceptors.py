@@ -112,16 +112,16 @@ def test_all_hear_of_what_fails(kind: type[Any], call: str) -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ((5, b"v"), TypeError),
-        (("t", b"v", None, None, -1), IllegalArgumentError),
-        (("t", b"v", None, None, None, -1), IllegalArgumentError),
+        ({"topic": 5}, TypeError),
+        ({"topic": "t", "partition": -1}, IllegalArgumentError),
+        ({"topic": "t", "timestamp": -1}, IllegalArgumentError),
     ],
 )
-def test_nobody_hears_of_what_is_no_record(kind: type[Any], given: tuple[Any, ...], error: type[Exception]) -> None:
+def test_nobody_hears_of_what_is_no_record(kind: type[Any], given: dict[str, Any], error: type[Exception]) -> None:
     hearing = kind()
     world = World(topics={"t": 1}, interceptor_classes=[hearing])
     with pytest.raises(error):
-        world.producer.send(*given)
+        world.producer.send(**given)
     assert (hearing.acknowledged if kind is Watching else hearing.told) == []
 
 

@@ -44,8 +44,8 @@ def ready(**options: Any) -> MockProducer:
 def test_records_are_kept_and_acknowledged() -> None:
     clock = ManualClock()
     producer = MockProducer(partitions=3, clock=clock)
-    first = producer.send("t", b"1", b"key", {"h": b"x"})
-    second = producer.send(ProducerRecord("t", b"2", partition=2, timestamp_ms=7))
+    first = producer.send("t", b"1", b"key", headers={"h": b"x"})
+    second = producer.send(ProducerRecord("t", b"2", partition=2, timestamp=7))
     assert first.done() and first.result(0).offset == 0 and first.result(0).serialized_key_size == 3
     assert (second.result(0).partition, second.result(0).timestamp) == (2, 7)
     assert [(one.value, one.key, one.headers) for one in producer.history()] == [
@@ -210,6 +210,10 @@ def test_what_cannot_be_is_refused() -> None:
         producer.partitions_for("u")
     with pytest.raises(TypeError, match="on_delivery must be a callable"):
         producer.send("t", b"x", on_delivery=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="headers=..., partition="):
+        producer.send("t", b"x", b"k", [("h", b"1")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="has no timestamp_ms: write timestamp="):
+        producer.send("t", b"x", timestamp_ms=0)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="linger"):
         MockProducer(linger_mss=5)  # type: ignore[call-arg]
     with pytest.raises(IllegalArgumentError, match="at least 1"):

@@ -24,7 +24,9 @@ def test_every_partition_in_order(broker: EmbeddedBroker) -> None:
     assert broker.records("plain") == []
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, compression_type="gzip") as producer:
         for number in range(300):
-            producer.send("plain", b"%d" % number, b"k", [("h", None)], number % 3, 1000 + number)
+            producer.send(
+                "plain", b"%d" % number, b"k", headers=[("h", None)], partition=number % 3, timestamp=1000 + number
+            )
     found = broker.records("plain")
     assert [(one.partition, one.offset) for one in found] == [(p, o) for p in range(3) for o in range(100)]
     assert found[1] == ("plain", 0, 1, 1003, b"k", b"3", (("h", None),))

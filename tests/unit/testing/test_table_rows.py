@@ -31,7 +31,7 @@ def test_columns_are_chosen_by_name_by_themselves_or_by_a_function() -> None:
     table = {"a": [1, 2], "key": ["x", "y"]}
     found = list(rows_of(table, lambda given: [str(n) for n in given["a"]], KEY, [[("h", b"1")], None], 4, None, None))
     assert found[0] == {
-        "value": b"1", "key": b"x", "headers": [("h", b"1")], "partition": 4, "timestamp_ms": None, "topic": None,
+        "value": b"1", "key": b"x", "headers": [("h", b"1")], "partition": 4, "timestamp": None, "topic": None,
     }  # fmt: skip
     assert found[1]["headers"] == ()
 

@@ -258,7 +258,9 @@ class AIOKafkaProducer(SendCalls):
             return sent
         await self._check_partition(topic, partition)
         with mapped(raised):
-            record = ProducerRecord(topic, value, key, headers or (), partition, timestamp_ms)
+            record = ProducerRecord(
+                topic, value, key, headers=headers or (), partition=partition, timestamp=timestamp_ms
+            )
             return await self._wait_for(PendingSend(self.native, record, None))
 
     async def _check_partition(self, topic: str, partition: int | None) -> int:

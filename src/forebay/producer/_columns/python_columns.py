@@ -13,6 +13,7 @@ from forebay._arrow.columns import BytesColumn
 from forebay._arrow.headers import HeadersColumn
 from forebay._arrow.numbers import IntColumn, TimestampColumn
 from forebay._records.batch_v2 import encode_headers
+from forebay._runtime.times import unix_ms
 from forebay.errors import IllegalArgumentError
 
 INTEGERS = {"i1": b"c", "i2": b"s", "i4": b"i", "i8": b"l", "u1": b"C", "u2": b"S", "u4": b"I", "u8": b"L"}
@@ -66,11 +67,15 @@ def ints_of(name: str, source: Any) -> IntColumn:
 
 
 def timestamps_of(name: str, source: Any) -> TimestampColumn:
-    """A column of timestamps: milliseconds as integers, or datetime64; a single int stands for all rows.
+    """A column of timestamps: milliseconds as integers, or datetime64; a single int, or an aware
+    datetime, stands for all rows.
 
     Raises:
         TypeError: neither integers nor datetime64.
+        IllegalArgumentError: a datetime without a time zone.
     """
+    if hasattr(source, "utcoffset"):
+        source = unix_ms(source)
     if is_numpy(source) and _one_dimensional(name, source).dtype.kind == "M" and not _is_masked(source):
         return _datetimes(name, source)
     numbers, nulls, length = _integers(name, source)

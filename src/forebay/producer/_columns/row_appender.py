@@ -186,9 +186,9 @@ class RowAppender:
         callback: Acknowledged | None = self.path.for_all
         if self.path.shows_records:
             # A producer with interceptors imported it when it was made (``_assembly``).  Others start faster without.
-            from forebay.model._inputs import ProducerRecord
+            from forebay.model._arguments import as_record
 
-            record = chain.on_send(ProducerRecord(*self.given_at(at)))
+            record = chain.on_send(as_record(*self.given_at(at)))
             callback = Acknowledged(chain, None, record.headers)
         elif callback is None:
             callback = Acknowledged(chain, None, self.given_at(at)[3])
@@ -216,7 +216,7 @@ class RowAppender:
         key = plain_bytes("key", given.key)
         value = plain_bytes("value", given.value)
         number: cython.int = STICKY if given.partition is None else checked_partition(given.partition)
-        timestamp: cython.longlong = self.wall if given.timestamp_ms is None else checked_timestamp(given.timestamp_ms)
+        timestamp: cython.longlong = self.wall if given.timestamp is None else checked_timestamp(given.timestamp)
         section: bytes = encode_headers(given.headers) if given.headers else NO_HEADERS
         state: TopicState = self.ready(given.topic, number)
         record: RecordView = record_view(timestamp, key, value, section)

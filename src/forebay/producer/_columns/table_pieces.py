@@ -221,7 +221,11 @@ def column_feed(role: Role, name: str, given: Any) -> Feed:
         check_own_type(given, name)
         opened = ({role.name: role.of_arrow(_bare(name, batch), name)} for batch in batches(given, bare=True))
         return Feed(what, opened, length_of(given))
-    if not (is_numpy(given) or is_listed(given) or (role.takes_int and isinstance(given, int))):
+    if not (
+        is_numpy(given)
+        or is_listed(given)
+        or (role.takes_int and (isinstance(given, int) or hasattr(given, "utcoffset")))
+    ):
         also = ", an int for all rows" if role.takes_int else ""
         raise TypeError(f"{what} must be {COLUMNS}{also}; got {type(given).__name__}")
     column = role.of_objects(name, given)

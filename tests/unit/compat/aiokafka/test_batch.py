@@ -63,7 +63,7 @@ def test_serializers_make_the_bytes() -> None:
         ({"key": None, "value": "text"}, TypeError, "the value of a message must be bytes or None, got str"),
         ({"key": 5, "value": b"v"}, TypeError, "the key of a message must be bytes"),
         ({"key": None, "value": b"v", "timestamp": -5}, ValueError, "Invalid timestamp: -5"),
-        ({"key": None, "value": b"v", "timestamp": 1.5}, TypeError, "timestamp_ms must be an int"),
+        ({"key": None, "value": b"v", "timestamp": 1.5}, TypeError, "timestamp must be an int"),
         ({"key": None, "value": b"v", "headers": [("h", "text")]}, TypeError, "header 'h'"),
     ],
 )

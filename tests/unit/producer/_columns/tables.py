@@ -64,7 +64,7 @@ def send(world: World, row: dict[str, Any]) -> None:
         row["topic"],
         row["value"],
         row["key"],
-        [(header["key"], header["value"]) for header in row["headers"] or ()],
-        row["partition"],
-        row["timestamp"],
+        headers=[(header["key"], header["value"]) for header in row["headers"] or ()],
+        partition=row["partition"],
+        timestamp=row["timestamp"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,15 @@ def test_the_same_rows_in_every_form(table: Any, columns: dict[str, Any]) -> Non
 
 def test_structured_arrays_have_columns() -> None:
     assert sent(STRUCTURED) == [(b"k0", b"v0"), (b"k1", b"v1")]
+
+
+def test_a_datetime_is_the_timestamp_of_all_rows() -> None:
+    world = World(topics={"t": 1}, max_block_ms=0)
+    world.producer.send_batch("t", VALUES, timestamp=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    world.settle(40)
+    assert [record.timestamp for record in world.cluster.logs["t", 0].records] == [1000] * 3
+    with pytest.raises(IllegalArgumentError, match="has no time zone"):
+        world.producer.send_batch("t", VALUES, timestamp=datetime(1970, 1, 1))
 
 
 def test_none_leaves_a_column_out_and_a_value_of_none_makes_tombstones() -> None:
@@ -199,7 +209,14 @@ class Interceptor:
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         partition = None if record.value == b"v1" else record.partition
         headers = (*record.headers, ("seen", b"1"))
-        return ProducerRecord(record.topic, b"<%s>" % record.value, record.key, headers, partition, record.timestamp_ms)
+        return ProducerRecord(
+            record.topic,
+            b"<%s>" % record.value,
+            record.key,
+            headers=headers,
+            partition=partition,
+            timestamp=record.timestamp,
+        )
 
     def on_acknowledgement(self, metadata: Any, error: BaseException | None) -> None:
         self.told(metadata, error)
