@@ -111,6 +111,7 @@ SMALL = {
     "forebay/compat/kafka/_own_structs.py": "Classes that are lazily replaced by another package's.",
     "forebay/compat/aiokafka/_own_structs.py": "Classes that are lazily replaced by another package's.",
     "forebay/compat/_librdkafka_log.py": "One option, with the one handler of all producers.",
+    "forebay/control/_arguments.py": "The checks of every argument, without a cluster.",
     "forebay/compat/_originals.py": "What two drop-in packages share, which know nothing of each other.",
     "forebay/compat/kafka/structs.py": "Programs import these values by this name.",
     "forebay/config/_aliases.py": "A table of names.",

@@ -292,6 +292,9 @@ def test_topics(control: Control, name: str) -> None:
     name = name.replace("[", "-").replace("]", "-")
     assert control.create_topic(name, configs={"cleanup.policy": "compact"}) is True
     assert control.create_topic(name, 3) is False
+    assert control.create_topic(f"{name}-gone") is True
+    assert control.delete_topic(f"{name}-gone") is True
+    assert control.delete_topic(f"{name}-gone") is False
     assert control.read_tail(name) == []
     with pytest.raises(InvalidTopicError, match="topic=a b"):
         control.create_topic("a b")

@@ -51,6 +51,7 @@ BEYOND_THE_MIRROR = {
     "_assembly/test_parts_used_up.py": "_assembly/parts.py, where something is used up",
     "producer/test_send_face.py": "producer/_path.py and producer/aio.py, whose send is written the same",
     "test_public_names.py": "what is public of the package as a whole",
+    "producer/test_parity.py": "the two producers, beside each other",
     "compat/test_confluent_kafka.py": "the names of compat/confluent_kafka, which only hands them on",
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",

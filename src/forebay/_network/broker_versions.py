@@ -25,6 +25,7 @@ _THROTTLED_BY_CLIENT_SINCE: Mapping[int, int] = MappingProxyType(
         ApiKey.FIND_COORDINATOR: 2,
         ApiKey.API_VERSIONS: 2,
         ApiKey.CREATE_TOPICS: 3,
+        ApiKey.DELETE_TOPICS: 2,
         ApiKey.INIT_PRODUCER_ID: 1,
         ApiKey.ADD_PARTITIONS_TO_TXN: 1,
         ApiKey.ADD_OFFSETS_TO_TXN: 1,

@@ -26,6 +26,7 @@ class ApiKey(IntEnum):
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
@@ -58,6 +59,7 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
         ApiKey.SASL_HANDSHAKE: (1, 1),
         ApiKey.API_VERSIONS: (0, 4),
         ApiKey.CREATE_TOPICS: (2, 7),
+        ApiKey.DELETE_TOPICS: (1, 6),
         ApiKey.INIT_PRODUCER_ID: (0, 6),
         # Only brokers use v4 and later.
         ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
@@ -86,6 +88,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
         ApiKey.SASL_HANDSHAKE: _NEVER,
         ApiKey.API_VERSIONS: 3,
         ApiKey.CREATE_TOPICS: 5,
+        ApiKey.DELETE_TOPICS: 4,
         ApiKey.INIT_PRODUCER_ID: 2,
         ApiKey.ADD_PARTITIONS_TO_TXN: 3,
         ApiKey.ADD_OFFSETS_TO_TXN: 3,

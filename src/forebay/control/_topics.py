@@ -1,4 +1,4 @@
-"""Topics, made and described."""
+"""Topics, made, deleted and described."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
+from forebay._protocol.delete_topics import decode_delete_topics, encode_delete_topics
 from forebay._protocol.describe_configs import decode_describe_configs, encode_describe_configs
 from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
@@ -13,7 +14,7 @@ from forebay.control._session import ControlSession, Deadline, Question, raise_f
 from forebay.errors import error_for
 from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 
-_TOPIC_ALREADY_EXISTS = 36
+_UNKNOWN_TOPIC, _TOPIC_ALREADY_EXISTS = 3, 36
 # Kafka's AclOperation, by its code.
 _OPERATIONS = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
@@ -50,6 +51,21 @@ def create_topic(
         (_WITH_DEFAULTS if BROKER_DEFAULT in (partitions, replication_factor) else oldest, newest),
     )
 
+    return _ask_controller(session, name, question, _TOPIC_ALREADY_EXISTS, deadline)
+
+
+def delete_topic(session: ControlSession, name: str, deadline: Deadline) -> bool:
+    """True if the controller deleted the topic, False if there is none of that name."""
+    question = Question(
+        ApiKey.DELETE_TOPICS,
+        lambda version: encode_delete_topics(version, name, timeout_ms=int(session.request_timeout_ms)),
+        decode_delete_topics,
+    )
+    return _ask_controller(session, name, question, _UNKNOWN_TOPIC, deadline)
+
+
+def _ask_controller(session: ControlSession, name: str, question: Question, needless: int, deadline: Deadline) -> bool:
+    """Whether the controller did it; ``needless`` is the code that says that it is so already."""
     stale = False
 
     def attempt() -> bool:
@@ -60,7 +76,7 @@ def create_topic(
         stale = True
         node = session.controller(deadline)
         answer = session.ask(node, question, deadline)
-        if answer.error_code == _TOPIC_ALREADY_EXISTS:
+        if answer.error_code == needless:
             return False
         raise_for(answer.error_code, answer.error_message, topic=name, node=node.id)
         return True

@@ -9,22 +9,33 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
-from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from forebay._sender import lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
 from forebay.control import _topics as topics
 from forebay.control import _transactions as transactions
+from forebay.control._arguments import (
+    MAX_INT16,
+    MAX_INT32,
+    MAX_INT64,
+    require_configs,
+    require_identity,
+    require_isolation,
+    require_number,
+    require_place,
+    require_text,
+    require_topic,
+)
 from forebay.control._assembly import assemble_control
 from forebay.control._session import ControlSession, Deadline
 from forebay.control._tail import PartitionReader
-from forebay.errors import IllegalArgumentError, IllegalStateError, InvalidTopicError, TransactionalIdNotFoundError
+from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,
     TailRecord,
@@ -33,7 +44,6 @@ from forebay.model import (
     TransactionIdentity,
     TransactionListing,
 )
-from forebay.model._wire import check_text, check_topic, shown
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -45,10 +55,6 @@ __all__ = ["Control"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-_ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
-_MAX_INT16, _MAX_INT32, _MAX_INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
 
 
 class Control:
@@ -108,8 +114,8 @@ class Control:
         Raises:
             InvalidTxnTimeoutError: over the broker's ``transaction.max.timeout.ms``.
         """
-        _require_text("transactional_id", transactional_id)
-        _require_number("transaction_timeout_ms", transaction_timeout_ms, 1, _MAX_INT32)
+        require_text("transactional_id", transactional_id)
+        require_number("transaction_timeout_ms", transaction_timeout_ms, 1, MAX_INT32)
         with self._call("init_producer_id", timeout) as (session, deadline):
             return transactions.init_producer_id(session, transactional_id, transaction_timeout_ms, deadline)
 
@@ -139,7 +145,7 @@ class Control:
             UnsupportedVersionError: version 2 on a broker that does not have it.
         """
         who = TransactionIdentity(transactional_id, producer_id, producer_epoch, version)
-        _require_identity(who)
+        require_identity(who)
         if not isinstance(commit, bool):
             raise IllegalArgumentError(f"commit must be True or False, got {commit!r}")
         with self._call("end_transaction", timeout) as (session, deadline):
@@ -168,7 +174,7 @@ class Control:
             raise IllegalArgumentError(f"transactional_ids must be several, got the str {transactional_ids!r}")
         ids = list(dict.fromkeys(transactional_ids))
         for transactional_id in ids:
-            _require_text("transactional_id", transactional_id)
+            require_text("transactional_id", transactional_id)
         with self._call("describe_transactions", timeout) as (session, deadline):
             return transactions.describe(session, ids, deadline, settled=settled)
 
@@ -195,9 +201,9 @@ class Control:
             raise IllegalArgumentError(f"states must be several, got the str {states!r}")
         wanted, numbers = list(states), list(producer_ids)
         for state in wanted:
-            _require_text("state", state)
+            require_text("state", state)
         for number in numbers:
-            _require_number("producer_id", number, 0, _MAX_INT64)
+            require_number("producer_id", number, 0, MAX_INT64)
         with self._call("list_transactions", timeout) as (session, deadline):
             found = transactions.list_all(session, wanted, numbers, deadline)
         return [one for one in found if prefix is None or one.transactional_id.startswith(prefix)]
@@ -226,12 +232,27 @@ class Control:
             InvalidTopicError: Kafka forbids the name.
             KafkaError: the controller's, such as PolicyViolationError.
         """
-        _require_topic(name)
-        _require_number("partitions", partitions, 1, _MAX_INT32, default=-1)
-        _require_number("replication_factor", replication_factor, 1, _MAX_INT16, default=-1)
-        given = _require_configs(configs)
+        require_topic(name)
+        require_number("partitions", partitions, 1, MAX_INT32, default=-1)
+        require_number("replication_factor", replication_factor, 1, MAX_INT16, default=-1)
+        given = require_configs(configs)
         with self._call("create_topic", timeout) as (session, deadline):
             return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
+
+    def delete_topic(self, name: str, *, timeout: float | None = None) -> bool:
+        """Deletes a topic and all its records.
+
+        Returns:
+            True if it was deleted, False if there is none of that name; also False if a lost answer made us ask twice.
+
+        Raises:
+            InvalidTopicError: Kafka forbids the name.
+            TopicAuthorizationError: Delete is not allowed.
+            KafkaError: the controller's, such as TopicDeletionDisabledError.
+        """
+        require_topic(name)
+        with self._call("delete_topic", timeout) as (session, deadline):
+            return topics.delete_topic(session, name, deadline)
 
     def topic_configs(self, name: str, keys: Iterable[str], *, timeout: float | None = None) -> dict[str, str | None]:
         """Some keys of a topic's configuration, by Kafka's names; one that the broker does not have is left out.
@@ -240,12 +261,12 @@ class Control:
             TopicAuthorizationError: DescribeConfigs is not allowed.
             UnsupportedVersionError: the broker cannot tell.
         """
-        _require_topic(name)
+        require_topic(name)
         if isinstance(keys, str):
             raise IllegalArgumentError(f"keys must be several, got the str {keys!r}")
         wanted = list(keys)
         for key in wanted:
-            _require_text("key", key)
+            require_text("key", key)
         with self._call("topic_configs", timeout) as (session, deadline):
             return topics.topic_configs(session, name, wanted, deadline)
 
@@ -257,7 +278,7 @@ class Control:
             ``operations``.
         """
         if topic is not None:
-            _require_text("topic", topic)
+            require_text("topic", topic)
         with self._call("describe_cluster", timeout) as (session, deadline):
             return topics.described(topics.describe_topics(session, topic, deadline, create=False))
 
@@ -279,9 +300,9 @@ class Control:
         Raises:
             TimeoutError: also for a topic that nobody has made yet (its error is the cause).
         """
-        where = _require_place(topic, partition)
-        _require_number("max_records", max_records, 1, _MAX_INT32)
-        level = _require_isolation(isolation)
+        where = require_place(topic, partition)
+        require_number("max_records", max_records, 1, MAX_INT32)
+        level = require_isolation(isolation)
         with self._call("read_tail", timeout) as (session, deadline):
             return PartitionReader(session, where, level).tail(max_records, deadline)
 
@@ -301,9 +322,9 @@ class Control:
             isolation: as in ``read_tail``.
             timeout: of each request for more.
         """
-        where = _require_place(topic, partition)
-        _require_number("offset", offset, 0, _MAX_INT64)
-        return self._read(where, offset, _require_isolation(isolation), timeout)
+        where = require_place(topic, partition)
+        require_number("offset", offset, 0, MAX_INT64)
+        return self._read(where, offset, require_isolation(isolation), timeout)
 
     def _read(self, where: TopicPartition, offset: int, isolation: int, timeout: float | None) -> Iterator[TailRecord]:
         with self._call("read_from", timeout) as (session, deadline):
@@ -399,52 +420,3 @@ class Control:
 
     def __repr__(self) -> str:
         return f"<Control of {','.join(self._config['bootstrap.servers'])}{': closed' if self._closed else ''}>"
-
-
-def _require_text(name: str, value: object, check: Callable[[str], None] | None = None) -> None:
-    if not isinstance(value, str) or not value:
-        raise IllegalArgumentError(f"{name} must be a non-empty str, got {value!r}")
-    check_text(name, value) if check is None else check(value)
-
-
-def _require_topic(name: str) -> None:
-    try:
-        _require_text("topic", name, check_topic)
-    except InvalidTopicError as error:
-        raise error.with_context(topic=shown(name)) from None
-
-
-def _require_configs(configs: Mapping[str, Any] | None) -> dict[str, str | None]:
-    given = {str(key): None if value is None else str(value) for key, value in (configs or {}).items()}
-    for key, value in given.items():
-        check_text("a key of configs", key)
-        check_text(f"configs[{key!r}]", value or "")
-    return given
-
-
-def _require_number(name: str, value: object, lowest: int, highest: int, *, default: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise IllegalArgumentError(f"{name} must be an int, got {value!r}")
-    if not lowest <= value <= highest and value != default:
-        also = "" if default is None else f", or {default} for the broker's default"
-        raise IllegalArgumentError(f"{name} must be from {lowest} to {highest}{also}, got {value}")
-
-
-def _require_identity(who: TransactionIdentity) -> None:
-    _require_text("transactional_id", who.transactional_id)
-    _require_number("producer_id", who.producer_id, 0, _MAX_INT64)
-    _require_number("producer_epoch", who.producer_epoch, 0, _MAX_INT16)
-    _require_number("version", who.transaction_version, 0, transactions.NEWEST_TRANSACTION_VERSION)
-
-
-def _require_place(topic: str, partition: int) -> TopicPartition:
-    _require_topic(topic)
-    _require_number("partition", partition, 0, _MAX_INT32)
-    return TopicPartition(topic, partition)
-
-
-def _require_isolation(isolation: str) -> int:
-    level = _ISOLATION.get(isolation)
-    if level is None:
-        raise IllegalArgumentError(f"isolation must be one of {', '.join(_ISOLATION)}, got {isolation!r}")
-    return level

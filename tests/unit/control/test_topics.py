@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from forebay._protocol.versions import ApiKey
 from forebay.errors import (
     IllegalArgumentError,
     InvalidTopicError,
+    KafkaError,
     PolicyViolationError,
     TimeoutError,
     TopicAuthorizationError,
@@ -19,7 +21,7 @@ from forebay.errors import (
 from tests.fakes.broker import Partition, Received, Topic
 from tests.unit.control.world import ControlWorld
 
-CREATE = ApiKey.CREATE_TOPICS
+CREATE, DELETE = ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS
 
 
 def test_a_topic_is_made_as_it_was_asked_for() -> None:
@@ -52,6 +54,42 @@ def test_a_controller_that_moved_is_looked_up_again() -> None:
     world.codes[CREATE].extend([41, 41])
     assert world.control.create_topic("t") is True
     assert len(world.asked(CREATE)) == 3
+
+
+def test_a_topic_is_deleted_by_its_name() -> None:
+    world = ControlWorld()
+    assert world.control.delete_topic("t") is True
+    (request,) = world.asked(DELETE)
+    assert [topic.name for topic in request.body.topics] == ["t"]
+    assert request.body.timeout == timedelta(milliseconds=2000)
+
+
+def test_to_delete_one_that_is_not_there_is_no_error() -> None:
+    world = ControlWorld()
+    world.codes[DELETE].append(3)
+    assert world.control.delete_topic("t") is False
+
+
+def test_a_controller_that_moved_is_looked_up_again_for_a_deletion() -> None:
+    world = ControlWorld()
+    world.codes[DELETE].extend([41, 41])
+    assert world.control.delete_topic("t") is True
+    assert len(world.asked(DELETE)) == 3
+
+
+def test_a_cluster_that_deletes_no_topics_says_so() -> None:
+    world = ControlWorld()
+    world.codes[DELETE].append(73)
+    with pytest.raises(KafkaError, match=r"because \(topic=t, node=1\)"):
+        world.control.delete_topic("t")
+
+
+@pytest.mark.parametrize("name", ["", "a b", None])
+def test_what_is_no_topic_is_not_deleted(name: Any) -> None:
+    world = ControlWorld()
+    with pytest.raises(KafkaError):
+        world.control.delete_topic(name)
+    assert not world.asked(DELETE)
 
 
 def test_a_quota_is_waited_for_until_time_is_over() -> None:

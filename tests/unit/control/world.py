@@ -30,6 +30,7 @@ RANGES: dict[int, tuple[int, int]] = {
     ApiKey.LIST_OFFSETS: (1, 11),
     ApiKey.FIND_COORDINATOR: (0, 6),
     ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.DESCRIBE_CONFIGS: (0, 4),
     ApiKey.INIT_PRODUCER_ID: (0, 6),
     ApiKey.END_TXN: (0, 5),
@@ -158,6 +159,7 @@ class ControlWorld:
             ApiKey.DESCRIBE_TRANSACTIONS: self._describe,
             ApiKey.LIST_TRANSACTIONS: self._list,
             ApiKey.CREATE_TOPICS: self._create,
+            ApiKey.DELETE_TOPICS: self._delete,
             ApiKey.DESCRIBE_CONFIGS: self._configs,
             ApiKey.LIST_OFFSETS: self._offsets,
             ApiKey.FETCH: self._fetch,
@@ -246,6 +248,19 @@ class ControlWorld:
             configs=(),
         )
         return {"topics": (result,)}
+
+    def _delete(self, request: Received) -> dict[str, Any]:
+        code = self._code(request)
+        (topic,) = request.body.topics
+        result = make(
+            schema("delete_topics", request.version, "response"),
+            "DeletableTopicResult",
+            name=topic.name,
+            topic_id=None,
+            error_code=code,
+            error_message="because" if code.value else None,
+        )
+        return {"responses": (result,)}
 
     def _configs(self, request: Received) -> dict[str, Any]:
         module = schema("describe_configs", request.version, "response")
