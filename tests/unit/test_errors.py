@@ -5,9 +5,11 @@ from __future__ import annotations
 import builtins
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
+import forebay
 from forebay import errors
 from forebay.errors._base import judged
 from forebay.errors._others import CLASSES
@@ -172,3 +174,19 @@ def test_what_an_error_means_in_its_place_is_its_own() -> None:
 def test_what_is_no_text_is_kept_as_it_is() -> None:
     error = errors.KafkaError(b"\x1b")  # type: ignore[arg-type]
     assert error.args == (b"\x1b",) and "\x1b" not in str(error)
+
+
+def test_those_that_a_program_branches_on_are_at_the_top_and_in_the_picture_of_the_tree() -> None:
+    """The page's picture has each of them, and each below the class that stands above it there."""
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+    picture = page.partition("```text\n")[2].partition("```")[0].splitlines()
+    above: list[type[BaseException]] = []
+    for line in picture:
+        name = line.lstrip("│├└─ ").split()[0]
+        depth = (len(line) - len(line.lstrip("│├└─ "))) // 4
+        kind = getattr(forebay, name)
+        assert depth == 0 or issubclass(kind, above[depth - 1]), name
+        above[depth:] = [kind]
+    shown = {line.lstrip("│├└─ ").split()[0] for line in picture}
+    assert shown == {name for name in forebay.__all__ if name.endswith("Error")}
+    assert all(getattr(forebay, name) is getattr(errors, name) for name in shown)
