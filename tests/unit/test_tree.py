@@ -50,6 +50,7 @@ BEYOND_THE_MIRROR = {
     "test_what_to_do_when.py": "errors and lines of the package as a whole, beside the page of that name",
     "_assembly/test_parts_used_up.py": "_assembly/parts.py, where something is used up",
     "producer/test_send_face.py": "producer/_path.py and producer/aio.py, whose send is written the same",
+    "test_waits.py": "every public call with a timeout",
     "test_public_names.py": "what is public of the package as a whole",
     "producer/test_parity.py": "the two producers, beside each other",
     "compat/test_confluent_kafka.py": "the names of compat/confluent_kafka, which only hands them on",

@@ -25,12 +25,15 @@ from forebay._delivery.result import BatchResult
 from forebay._delivery.unheard import REFUSED
 from forebay._runtime.hints import FUTURE, no_attribute
 from forebay._runtime.ticket import ThreadTicket
+from forebay._runtime.times import limit
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model._metadata import RecordMetadata
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from forebay._runtime.times import Seconds
 
 LONGEST_MS = cython.declare(cython.double, TIMEOUT_MAX * 1000)
 
@@ -75,7 +78,7 @@ class RecordFuture:
         """Always False."""
         return False
 
-    def result(self, timeout: float | None = None) -> RecordMetadata:
+    def result(self, timeout: Seconds | None = None) -> RecordMetadata:
         """Waits for the record's metadata.
 
         Args:
@@ -94,16 +97,17 @@ class RecordFuture:
                 error = None  # interpreted, its traceback has this frame: a cycle, which would keep the caller's frames
         return self.metadata()  # type: ignore[no-any-return]
 
-    def get(self, timeout: float | None = None) -> RecordMetadata:
+    def get(self, timeout: Seconds | None = None) -> RecordMetadata:
         """``result`` under the name that Java and kafka-python use."""
         return self.result(timeout)
 
-    def exception(self, timeout: float | None = None) -> KafkaError | None:
+    def exception(self, timeout: Seconds | None = None) -> KafkaError | None:
         """Waits as ``result`` does, and returns a copy of the error (None on success) instead of raising it."""
         return self._error(timeout)  # type: ignore[no-any-return]
 
     @cython.cfunc
     def _error(self, timeout: Any) -> Any:
+        timeout = limit(timeout)
         timeout_ms: cython.double = LONGEST_MS if timeout is None else timeout * 1000
         if not self._is_visible() and not wait_for(self._batch, timeout_ms, self._index):
             where = f"{self._batch.topic}-{self._batch.partition}"

@@ -1,4 +1,4 @@
-"""Times as users give them: a record's timestamp in milliseconds, or an aware datetime."""
+"""Times as users give them: seconds or a timedelta for a wait, ms or an aware datetime for a record's timestamp."""
 
 from __future__ import annotations
 
@@ -7,9 +7,36 @@ from typing import TYPE_CHECKING
 from forebay.errors import IllegalArgumentError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     Timestamp = int | datetime
+    Seconds = float | timedelta
+
+
+def seconds(timeout: Seconds) -> float:
+    """The seconds of a wait or a limit.
+
+    Raises:
+        TypeError: neither a number nor a timedelta; a truth value and a text are none, whatever they look like.
+        IllegalArgumentError: negative, or not a number.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        from datetime import timedelta  # as below
+
+        if not isinstance(timeout, timedelta):
+            kind = type(timeout).__name__
+            raise TypeError(f"The timeout must be seconds (int or float) or a timedelta, got {kind}: {timeout!r}")
+        timeout = timeout.total_seconds()
+    if timeout < 0:
+        raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+    if timeout != timeout:
+        raise IllegalArgumentError(f"The timeout must be a number of seconds: {timeout}")
+    return timeout
+
+
+def limit(timeout: Seconds | None) -> float | None:
+    """``seconds``; None stays None, which each call explains."""
+    return None if timeout is None else seconds(timeout)
 
 
 def unix_ms(timestamp: object) -> int:

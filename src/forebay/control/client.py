@@ -11,10 +11,11 @@ import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
+from forebay._runtime.times import seconds
 from forebay._sender import lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
@@ -46,8 +47,7 @@ from forebay.model import (
 )
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    from forebay._runtime.times import Seconds
     from forebay.config._typed import ProducerOptions
 
 __all__ = ["Control"]
@@ -96,13 +96,13 @@ class Control:
 
     # Transactions
 
-    def transaction_version(self, *, timeout: float | None = None) -> int:
+    def transaction_version(self, *, timeout: Seconds | None = None) -> int:
         """The version that transactions have in this cluster: 0, 1, or 2 (KIP-890)."""
         with self._call("transaction_version", timeout) as (session, deadline):
             return transactions.transaction_version(session, deadline)
 
     def init_producer_id(
-        self, transactional_id: str, *, transaction_timeout_ms: int = 60_000, timeout: float | None = None
+        self, transactional_id: str, *, transaction_timeout_ms: int = 60_000, timeout: Seconds | None = None
     ) -> TransactionIdentity:
         """A producer id and a new epoch for ``transactional_id``.
 
@@ -127,7 +127,7 @@ class Control:
         commit: bool,
         version: int,
         *,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Commits or aborts a transaction that some producer, perhaps in another process, has left open.
 
@@ -151,7 +151,7 @@ class Control:
         with self._call("end_transaction", timeout) as (session, deadline):
             transactions.end_transaction(session, who, commit, deadline)
 
-    def describe_transaction(self, transactional_id: str, *, timeout: float | None = None) -> TransactionDescription:
+    def describe_transaction(self, transactional_id: str, *, timeout: Seconds | None = None) -> TransactionDescription:
         """What the coordinator knows of one id.
 
         Raises:
@@ -163,7 +163,7 @@ class Control:
         return found
 
     def describe_transactions(
-        self, transactional_ids: Iterable[str], *, settled: bool = False, timeout: float | None = None
+        self, transactional_ids: Iterable[str], *, settled: bool = False, timeout: Seconds | None = None
     ) -> dict[str, TransactionDescription | None]:
         """What the coordinators know of many ids, in the order given; None for an id they do not know.
 
@@ -184,7 +184,7 @@ class Control:
         states: Iterable[str] = (),
         producer_ids: Iterable[int] = (),
         prefix: str | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> list[TransactionListing]:
         """The transactional ids that any coordinator of the cluster knows, sorted; all brokers are asked.
 
@@ -217,7 +217,7 @@ class Control:
         replication_factor: int = -1,
         *,
         configs: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> bool:
         """Makes a topic.
 
@@ -239,7 +239,7 @@ class Control:
         with self._call("create_topic", timeout) as (session, deadline):
             return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
 
-    def delete_topic(self, name: str, *, timeout: float | None = None) -> bool:
+    def delete_topic(self, name: str, *, timeout: Seconds | None = None) -> bool:
         """Deletes a topic and all its records.
 
         Returns:
@@ -254,7 +254,7 @@ class Control:
         with self._call("delete_topic", timeout) as (session, deadline):
             return topics.delete_topic(session, name, deadline)
 
-    def topic_configs(self, name: str, keys: Iterable[str], *, timeout: float | None = None) -> dict[str, str | None]:
+    def topic_configs(self, name: str, keys: Iterable[str], *, timeout: Seconds | None = None) -> dict[str, str | None]:
         """Some keys of a topic's configuration, by Kafka's names; one that the broker does not have is left out.
 
         Raises:
@@ -270,7 +270,7 @@ class Control:
         with self._call("topic_configs", timeout) as (session, deadline):
             return topics.topic_configs(session, name, wanted, deadline)
 
-    def describe_cluster(self, topic: str | None = None, *, timeout: float | None = None) -> ClusterDescription:
+    def describe_cluster(self, topic: str | None = None, *, timeout: Seconds | None = None) -> ClusterDescription:
         """The brokers, and one topic or (None) all topics, as any broker has them.  No topic is made.
 
         Returns:
@@ -289,7 +289,7 @@ class Control:
         *,
         max_records: int = 1,
         isolation: str = "read_committed",
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> list[TailRecord]:
         """The last records of a partition, oldest first; fewer than ``max_records`` if it has no more.
 
@@ -313,7 +313,7 @@ class Control:
         offset: int = 0,
         *,
         isolation: str = "read_committed",
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> Iterator[TailRecord]:
         """The records from ``offset`` on, up to the end as it was at the first of them.
 
@@ -326,15 +326,15 @@ class Control:
         require_number("offset", offset, 0, MAX_INT64)
         return self._read(where, offset, require_isolation(isolation), timeout)
 
-    def _read(self, where: TopicPartition, offset: int, isolation: int, timeout: float | None) -> Iterator[TailRecord]:
+    def _read(self, where: TopicPartition, offset: int, level: int, timeout: Seconds | None) -> Iterator[TailRecord]:
         with self._call("read_from", timeout) as (session, deadline):
-            reader = PartitionReader(session, where, isolation)
+            reader = PartitionReader(session, where, level)
             end = reader.end(deadline)
         while offset < end:
             with self._call("read_from", timeout) as (session, deadline):
                 if reader.session is not session:
                     # After an interrupt or a fork.
-                    reader = PartitionReader(session, where, isolation)
+                    reader = PartitionReader(session, where, level)
                 records, offset = reader.step(offset, end, deadline)
             yield from records
 
@@ -367,11 +367,9 @@ class Control:
             self._drop_session()
 
     @contextlib.contextmanager
-    def _call(self, what: str, timeout: float | None) -> Iterator[tuple[ControlSession, Deadline]]:
+    def _call(self, what: str, timeout: Seconds | None) -> Iterator[tuple[ControlSession, Deadline]]:
         """The session for one call, and its deadline; the time spent waiting for another thread's call counts."""
-        if timeout is not None and not timeout >= 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        timeout_ms = self._config["max.block.ms"] if timeout is None else timeout * 1000
+        timeout_ms = self._config["max.block.ms"] if timeout is None else seconds(timeout) * 1000
         begun = self._surroundings.clock.now()
         # It keeps the lock, for a fork in the middle of a call gives the child's copy another one.
         with Hold(self._lock, timeout_ms / 1000) as held:

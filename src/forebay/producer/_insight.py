@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from forebay._assembly import Components
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
+from forebay._runtime.times import limit
 from forebay.errors import IllegalStateError, TimeoutError
 from forebay.errors._base import own_copy
-from forebay.producer._refusals import check_timeout
 
 if TYPE_CHECKING:
     from forebay._insight.values import ProducerDescription
+    from forebay._runtime.times import Seconds
     from forebay._transactions.result import TransactionalResult
 
 
@@ -46,7 +47,7 @@ class Insight:
 
         return describe(self._parts)
 
-    def client_instance_id(self, timeout: float | None = None) -> str:
+    def client_instance_id(self, timeout: Seconds | None = None) -> str:
         """The id that brokers know this producer's metrics by (KIP-714), as Kafka writes it: 22 characters of base64.
 
         It stays the same for the life of the producer.  The first call may wait for a broker to give it.
@@ -63,10 +64,10 @@ class Insight:
         result, limit = self._instance_call(timeout)
         return self._instance_id(result.wait(limit))
 
-    def _instance_call(self, timeout: float | None) -> tuple[TransactionalResult, float]:
+    def _instance_call(self, timeout: Seconds | None) -> tuple[TransactionalResult, float]:
         """What is waited for, and how many ms at most."""
         self._check_not_forked()
-        check_timeout(timeout)
+        timeout = limit(timeout)
         telemetry = self._parts.telemetry
         if telemetry is None:
             raise IllegalStateError("Telemetry is not enabled: set enable.metrics.push to true")

@@ -9,7 +9,6 @@ from forebay._accumulator.waiters import held_by, share_used_up
 from forebay.errors import (
     BufferExhaustedError,
     ForkedProducerError,
-    IllegalArgumentError,
     IllegalStateError,
     KafkaError,
     ProducerClosedError,
@@ -145,16 +144,6 @@ def not_in_metadata(
     else:
         what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
     return caused(TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Refuses seconds that nobody can wait for.
-
-    Raises:
-        IllegalArgumentError: negative, or no number.
-    """
-    if timeout is not None and not timeout >= 0:
-        raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
 
 
 def close_timeout(acknowledged: int, lost: int, timeout: float | None) -> TimeoutError:

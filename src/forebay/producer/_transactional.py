@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from forebay._assembly import Components
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.sensor import SharedSensor
+from forebay._runtime.times import seconds
 from forebay._transactions.state import State
 from forebay.errors import (
     ForkedProducerError,
@@ -33,6 +34,7 @@ from forebay.model import TopicPartition, TransactionIdentity
 from forebay.model._wire import check_text
 
 if TYPE_CHECKING:
+    from forebay._runtime.times import Seconds
     from forebay._transactions.result import TransactionalResult
     from forebay._transactions.session import TransactionCalls
     from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
@@ -83,7 +85,7 @@ class TransactionalCalls:
 
     # The transaction
 
-    def init_transactions(self, timeout: float | None = None, *, identity: TransactionIdentity | None = None) -> None:
+    def init_transactions(self, timeout: Seconds | None = None, *, identity: TransactionIdentity | None = None) -> None:
         """Must be called once before the first transaction; fences older producers with the same transactional.id.
 
         What they left open is aborted, what they had begun to commit is finished.
@@ -100,7 +102,7 @@ class TransactionalCalls:
         """
         self._await(self._init_call(timeout, identity))
 
-    def _init_call(self, timeout: float | None, identity: TransactionIdentity | None) -> Call:
+    def _init_call(self, timeout: Seconds | None, identity: TransactionIdentity | None) -> Call:
         session = self._session("init_transactions")
         limit = self._limit(timeout)
         if identity is not None:
@@ -127,7 +129,7 @@ class TransactionalCalls:
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
         group: ConsumerGroupMetadata | str | object,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Commits a consumer group's offsets if, and only if, the transaction is committed.
 
@@ -152,7 +154,7 @@ class TransactionalCalls:
         if call is not None:
             self._await(call)
 
-    def _send_offsets_call(self, offsets: Any, group: Any, timeout: float | None) -> Call | None:
+    def _send_offsets_call(self, offsets: Any, group: Any, timeout: Seconds | None) -> Call | None:
         session = self._session("send_offsets_to_transaction")
         # There since a producer with transactions was made.
         from forebay._transactions.offsets import checked_group, checked_offsets
@@ -164,7 +166,7 @@ class TransactionalCalls:
         sensor = self._parts.metrics.txn_send_offsets_ns
         return self._call("send_offsets_to_transaction", lambda: session.send_offsets(checked, member), limit, sensor)
 
-    def commit_transaction(self, timeout: float | None = None) -> None:
+    def commit_transaction(self, timeout: Seconds | None = None) -> None:
         """Sends what was accepted, waits for every outcome, and commits.
 
         Args:
@@ -179,12 +181,12 @@ class TransactionalCalls:
         """
         self._await(self._commit_call(timeout))
 
-    def _commit_call(self, timeout: float | None) -> Call:
+    def _commit_call(self, timeout: Seconds | None) -> Call:
         session = self._session("commit_transaction")
         limit = self._limit(timeout)
         return self._call("commit_transaction", session.commit, limit, self._parts.metrics.txn_commit_ns)
 
-    def abort_transaction(self, timeout: float | None = None) -> None:
+    def abort_transaction(self, timeout: Seconds | None = None) -> None:
         """Ends the transaction without effect; what was not sent yet fails with TransactionAbortedError.
 
         Args:
@@ -197,7 +199,7 @@ class TransactionalCalls:
         """
         self._await(self._abort_call(timeout))
 
-    def _abort_call(self, timeout: float | None) -> Call:
+    def _abort_call(self, timeout: Seconds | None) -> Call:
         session = self._session("abort_transaction")
         limit = self._limit(timeout)
         return self._call("abort_transaction", session.abort, limit, self._parts.metrics.txn_abort_ns)
@@ -281,13 +283,11 @@ class TransactionalCalls:
         check_wait(f"{call}()")
         return session
 
-    def _limit(self, timeout: float | None) -> float:
+    def _limit(self, timeout: Seconds | None) -> float:
         """The timeout in ms, checked; called before anything is begun."""
         if timeout is None:
             return float(self._parts.config["max.block.ms"])
-        if timeout < 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        return timeout * 1000
+        return seconds(timeout) * 1000
 
     def _call(self, name: str, begin: Callable[[], TransactionalResult], limit: float, sensor: SharedSensor) -> Call:
         begun = self._parts.clock.now()

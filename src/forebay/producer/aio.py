@@ -21,6 +21,7 @@ from forebay._delivery.future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
 from forebay._runtime.hints import ASYNC_PRODUCER, hinted, old_spelling, shown_as, without_hints
+from forebay._runtime.times import seconds
 from forebay._sender.lifecycle import time_left
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
@@ -30,12 +31,12 @@ from forebay.model._arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
 from forebay.producer._columns import BatchDelivery
 from forebay.producer._pending import PendingSend, pending_send
-from forebay.producer._refusals import check_timeout, send_and_wait_shape, send_shape
+from forebay.producer._refusals import send_and_wait_shape, send_shape
 from forebay.producer._transactional import Call
 
 if TYPE_CHECKING:
     from forebay._insight.values import ProducerDescription
-    from forebay._runtime.times import Timestamp
+    from forebay._runtime.times import Seconds, Timestamp
     from forebay.config._typed import ProducerOptions
     from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
 
@@ -113,7 +114,7 @@ class AsyncKafkaProducer(FromSources):
         """The inside of the producer; see ``KafkaProducer.describe``."""
         return self._producer.describe()
 
-    async def client_instance_id(self, timeout: float | None = None) -> str:
+    async def client_instance_id(self, timeout: Seconds | None = None) -> str:
         """The id that brokers know this producer's metrics by; see ``KafkaProducer.client_instance_id``."""
         return self._producer._instance_id(await is_there(*self._producer._instance_call(timeout), running_loop()))
 
@@ -122,7 +123,7 @@ class AsyncKafkaProducer(FromSources):
         """As ``KafkaProducer.set_sasl_credentials``; it waits for nothing."""
         self._producer.set_sasl_credentials(username, password)
 
-    async def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+    async def partitions_for(self, topic: str, *, timeout: Seconds | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
@@ -130,8 +131,7 @@ class AsyncKafkaProducer(FromSources):
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._producer._check_open()
-        check_timeout(timeout)
-        wait_ms = None if timeout is None else timeout * 1000
+        wait_ms = None if timeout is None else seconds(timeout) * 1000
         pending = PendingSend(self._producer, ProducerRecord(topic, None), None, wait_ms)
         ticket = LoopTicket(running_loop())
         try:
@@ -262,7 +262,7 @@ class AsyncKafkaProducer(FromSources):
 
     # Flush and close
 
-    async def flush(self, timeout: float | None = None) -> None:
+    async def flush(self, timeout: Seconds | None = None) -> None:
         """Sends everything that was accepted so far, and waits until each record has its outcome.
 
         Args:
@@ -292,7 +292,7 @@ class AsyncKafkaProducer(FromSources):
         if blocking:
             await is_there(dropped, None, running_loop())
 
-    async def close(self, timeout: float | None = None) -> None:
+    async def close(self, timeout: Seconds | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 
         Args:
@@ -355,7 +355,7 @@ class AsyncKafkaProducer(FromSources):
         return self._producer.transaction_version
 
     async def init_transactions(
-        self, timeout: float | None = None, *, identity: TransactionIdentity | None = None
+        self, timeout: Seconds | None = None, *, identity: TransactionIdentity | None = None
     ) -> None:
         """As ``KafkaProducer.init_transactions``."""
         await self._await(self._producer._init_call(timeout, identity))
@@ -368,20 +368,20 @@ class AsyncKafkaProducer(FromSources):
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
         group: ConsumerGroupMetadata | str | object,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """As ``KafkaProducer.send_offsets_to_transaction``; an AIOKafkaConsumer may be given as the group."""
         if (call := self._producer._send_offsets_call(offsets, group, timeout)) is not None:
             await self._await(call)
 
-    async def commit_transaction(self, timeout: float | None = None) -> None:
+    async def commit_transaction(self, timeout: Seconds | None = None) -> None:
         """As ``KafkaProducer.commit_transaction``.
 
         After a TimeoutError, or if it was cancelled, the transaction may still be committed: call it again.
         """
         await self._await(self._producer._commit_call(timeout))
 
-    async def abort_transaction(self, timeout: float | None = None) -> None:
+    async def abort_transaction(self, timeout: Seconds | None = None) -> None:
         """As ``KafkaProducer.abort_transaction``."""
         await self._await(self._producer._abort_call(timeout))
 

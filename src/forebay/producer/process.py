@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.hints import PRODUCER, no_attribute
+from forebay._runtime.times import limit, seconds
 from forebay._sender import lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
@@ -25,6 +26,7 @@ from forebay.producer import KafkaProducer
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forebay._runtime.times import Seconds
     from forebay.config._typed import ProducerOptions
 
 __all__ = ["PerProcess", "end_on_sigterm", "per_process"]
@@ -66,12 +68,13 @@ class PerProcess:
         _watch_celery()
         return producer
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: Seconds | None = None) -> None:
         """Closes this process's producer, if there is one; see ``KafkaProducer.close``.
 
         Raises:
             TimeoutError, KafkaError: as ``KafkaProducer.close``.
         """
+        timeout = limit(timeout)
         producer = _made.pop(self._token, None)
         if producer is not None:
             producer.close(timeout)
@@ -136,7 +139,7 @@ def _forget_all() -> None:
     _made.clear()
 
 
-def end_on_sigterm(timeout: float = 20.0, *, exit_code: int = 128 + signal.SIGTERM) -> None:
+def end_on_sigterm(timeout: Seconds = 20.0, *, exit_code: int = 128 + signal.SIGTERM) -> None:
     """From now on SIGTERM ends this process well: what was accepted is delivered, within ``timeout`` seconds.
 
     Python's default for SIGTERM ends a process at once, and accepted records are lost.  Here the handler raises
@@ -150,10 +153,9 @@ def end_on_sigterm(timeout: float = 20.0, *, exit_code: int = 128 + signal.SIGTE
 
     Raises:
         IllegalStateError: called on another thread than the main one, which alone can set handlers.
-        ValueError: the timeout is negative.
+        IllegalArgumentError, TypeError: the timeout is negative, or no time.
     """
-    if timeout < 0:
-        raise ValueError(f"The timeout cannot be negative: {timeout}")
+    timeout = seconds(timeout)
     if threading.current_thread() is not threading.main_thread():
         raise IllegalStateError("end_on_sigterm() sets a signal handler, which only the main thread can do")
     previous = signal.getsignal(signal.SIGTERM)

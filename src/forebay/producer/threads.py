@@ -19,6 +19,7 @@ from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.ticket import ThreadTicket
+from forebay._runtime.times import limit, seconds
 from forebay._sender import lifecycle
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
@@ -38,12 +39,13 @@ from forebay.model._arguments import IfThere
 from forebay.producer._columns import BatchDelivery, send_table
 from forebay.producer._insight import Insight
 from forebay.producer._path import CLOSED, FORKED, OPEN, SendPath
-from forebay.producer._refusals import check_timeout, close_timeout
+from forebay.producer._refusals import close_timeout
 from forebay.producer._transactional import TransactionalCalls
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forebay._runtime.times import Seconds
     from forebay.config._typed import ProducerOptions
 
 __all__ = ["KafkaProducer"]
@@ -121,7 +123,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         """``client.id``, given or generated."""
         return self._parts.client_id
 
-    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+    def partitions_for(self, topic: str, *, timeout: Seconds | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
@@ -129,8 +131,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
-        check_timeout(timeout)
-        wait_ms = self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
+        wait_ms = self._parts.config["max.block.ms"] if timeout is None else seconds(timeout) * 1000
         self._topic_for_sending(topic, -1, True, self._parts.clock.now() + wait_ms)
         return self._parts.metadata.cluster().partitions(topic)
 
@@ -221,7 +222,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
 
     # Flush and close
 
-    def flush(self, timeout: float | None = None) -> None:
+    def flush(self, timeout: Seconds | None = None) -> None:
         """Sends everything that was accepted so far, and waits until each record has its outcome.
 
         Args:
@@ -241,7 +242,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         finally:
             steps.close()
 
-    def _flush_steps(self, timeout: float | None) -> Generator[tuple[Any, float | None], bool, None]:
+    def _flush_steps(self, timeout: Seconds | None) -> Generator[tuple[Any, float | None], bool, None]:
         """What ``flush`` is made of, without its waits.
 
         Yields a batch's result, and how many ms it may be waited for (None: as long as it takes); gets whether it is
@@ -251,7 +252,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         if self._on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
         check_wait("flush()")
-        check_timeout(timeout)
+        timeout = limit(timeout)
         clock, accumulator = self._parts.clock, self._parts.accumulator
         begun, batches = clock.now(), accumulator.begin_flush()
         try:
@@ -299,7 +300,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             check_wait("purge()")
         return self._thread.purge(in_queue=in_queue, in_flight=in_flight)
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: Seconds | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 
         Args:
@@ -321,9 +322,9 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             while True:
                 left = steps.send(self._thread.join(left))
 
-    def _close_steps(self, timeout: float | None) -> Generator[float, bool, None]:
+    def _close_steps(self, timeout: Seconds | None) -> Generator[float, bool, None]:
         """What ``close`` is made of, without its waits: yields for how many ms the thread's end may be waited for."""
-        check_timeout(timeout)
+        timeout = limit(timeout)
         if self._state == FORKED:
             return
         self._set_state(CLOSED)

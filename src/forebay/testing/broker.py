@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError
 
 if TYPE_CHECKING:
+    from forebay._runtime.times import Seconds
     from forebay.control import Control
     from forebay.testing.faults import Faults
     from forebay.testing.records import ReadRecord
@@ -189,7 +190,7 @@ class EmbeddedBroker:
         self._call("delete_records", topic, partition, before_offset)
 
     def records(
-        self, topic: str, partition: int | None = None, *, committed: bool = True, timeout: float = CALL_TIMEOUT_S
+        self, topic: str, partition: int | None = None, *, committed: bool = True, timeout: Seconds = CALL_TIMEOUT_S
     ) -> list[ReadRecord]:
         """What a topic holds now, by partition and then by offset.  One that is not there is made, and holds nothing.
 

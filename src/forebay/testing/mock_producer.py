@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
 from forebay._assembly.user_parts import make_user_parts
 from forebay._delivery.future import RecordFuture, failed_future, lone_future
@@ -15,6 +15,7 @@ from forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from forebay._records.reader import read_headers
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.hints import old_spelling, shown_as
+from forebay._runtime.times import limit
 from forebay._transactions.offsets import checked_group, checked_offsets
 from forebay.config import ProducerConfig
 from forebay.errors import (
@@ -36,9 +37,7 @@ from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
 
 if TYPE_CHECKING:
-    from typing import Never, Unpack
-
-    from forebay._runtime.times import Timestamp
+    from forebay._runtime.times import Seconds, Timestamp
     from forebay.config._typed import ProducerOptions
 
 logger: logging.Logger = logging.getLogger("forebay.callbacks")
@@ -240,24 +239,24 @@ class MockProducer:
             delivery._end_call()
         return delivery  # type: ignore[no-any-return]  # its own methods are not part of the public type
 
-    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+    def partitions_for(self, topic: str, *, timeout: Seconds | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic; as many as the mock was made with, and without a wait.
 
         Raises:
             UnknownTopicOrPartitionError: the mock has no such topic.
         """
         self._check_open()
-        self._raise("partitions_for")
+        self._raise("partitions_for", timeout)
         return self._cluster.partitions(topic)
 
     def metrics(self) -> dict[str, Any]:
         """Empty: nothing is measured."""
         return {}
 
-    def flush(self, timeout: float | None = None) -> None:
+    def flush(self, timeout: Seconds | None = None) -> None:
         """Acknowledges every record without an outcome."""
         self._check_open()
-        self._raise("flush")
+        self._raise("flush", timeout)
         while self.complete_next():
             pass
 
@@ -267,11 +266,11 @@ class MockProducer:
         while in_queue and self._end_next(PurgedError("The record was purged before it was sent", phase="queued")):
             pass
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: Seconds | None = None) -> None:
         """Acknowledges what is open and ends the producer; a transaction that is open is aborted."""
         if self.closed:
             return
-        self._raise("close")
+        self._raise("close", timeout)
         while self.complete_next():
             pass
         if self.in_transaction:
@@ -287,12 +286,13 @@ class MockProducer:
 
     # Transactions
 
-    def init_transactions(self, timeout: float | None = None, *, identity: Any = None) -> None:
+    def init_transactions(self, timeout: Seconds | None = None, *, identity: Any = None) -> None:
         """Must be called once before the first transaction.
 
         Raises:
             IllegalStateError: it was called before, or there is no transactional.id.
         """
+        limit(timeout)
         self._check_usable("init_transactions")
         if self.transactional_id is None:
             raise IllegalStateError("Cannot call init_transactions(): the producer has no transactional.id")
@@ -314,26 +314,26 @@ class MockProducer:
             raise IllegalStateError("A transaction is open already")
         self.in_transaction = True
 
-    def send_offsets_to_transaction(self, offsets: Any, group: Any, timeout: float | None = None) -> None:
+    def send_offsets_to_transaction(self, offsets: Any, group: Any, timeout: Seconds | None = None) -> None:
         """As ``KafkaProducer.send_offsets_to_transaction``; ``committed_offsets`` has them once it is committed."""
         self._check_in_transaction("send_offsets_to_transaction")
-        self._raise("send_offsets_to_transaction")
+        self._raise("send_offsets_to_transaction", timeout)
         checked, member = checked_offsets(offsets), checked_group(group)
         if checked:
             self._cluster.uncommitted_offsets.setdefault(member.group_id, {}).update(checked)
 
-    def commit_transaction(self, timeout: float | None = None) -> None:
+    def commit_transaction(self, timeout: Seconds | None = None) -> None:
         """Acknowledges what is open, and makes the transaction part of the history."""
         self._check_in_transaction("commit_transaction")
-        self._raise("commit_transaction")
+        self._raise("commit_transaction", timeout)
         self.flush()
         self._end_transaction(True)
         self.commit_count += 1
 
-    def abort_transaction(self, timeout: float | None = None) -> None:
+    def abort_transaction(self, timeout: Seconds | None = None) -> None:
         """Forgets what was sent in the transaction."""
         self._check_in_transaction("abort_transaction")
-        self._raise("abort_transaction")
+        self._raise("abort_transaction", timeout)
         self.flush()
         self._end_transaction(False)
         self.abort_count += 1
@@ -435,7 +435,8 @@ class MockProducer:
         if not self.in_transaction:
             raise IllegalStateError(f"{call}(): there is no transaction")
 
-    def _raise(self, method: str) -> None:
+    def _raise(self, method: str, timeout: Any = None) -> None:
+        limit(timeout)
         if method in self._failing:
             raise self._failing[method]
 

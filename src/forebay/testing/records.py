@@ -7,7 +7,7 @@ are made up for here: a marker gets its checksum, and records count once the mar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forebay._protocol.fetch import FetchResponse
 from forebay._protocol.list_offsets import READ_UNCOMMITTED
@@ -23,6 +23,9 @@ from forebay.control._tail import PartitionReader
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import TailRecord, TopicPartition
 
+if TYPE_CHECKING:
+    from forebay._runtime.times import Seconds
+
 
 class ReadRecord(NamedTuple):
     """A record as it was read back; ``timestamp`` in Unix ms, -1 if it has none."""
@@ -37,7 +40,7 @@ class ReadRecord(NamedTuple):
 
 
 def read_topic(
-    control: Control, topic: str, partition: int | None, committed: bool, timeout: float
+    control: Control, topic: str, partition: int | None, committed: bool, timeout: Seconds
 ) -> list[ReadRecord]:
     """The records of a topic, or of one partition: by partition, then by offset.
 

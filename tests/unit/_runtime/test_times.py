@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from math import inf
 
 import pytest
 
-from forebay._runtime.times import unix_ms
+from forebay._runtime.times import limit, seconds, unix_ms
 from forebay.errors import IllegalArgumentError
 
 
@@ -37,3 +38,10 @@ def test_what_is_no_moment_is_named(given: object) -> None:
 def test_a_datetime_without_a_zone_is_refused() -> None:
     with pytest.raises(IllegalArgumentError, match=r"2026-01-02 00:00:00 has no time zone"):
         unix_ms(datetime(2026, 1, 2))
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0, 0), (1.5, 1.5), (timedelta(minutes=2), 120), (inf, inf)])
+def test_a_wait_in_seconds(given: float | timedelta, expected: float) -> None:
+    assert seconds(given) == expected
+    assert limit(given) == expected
+    assert limit(None) is None

@@ -105,7 +105,7 @@ def test_text_that_cannot_be_sent_is_refused_before_anything_is_asked(text: str)
         ("list_transactions", (), {"states": "Ongoing"}, "states must be several, got the str 'Ongoing'"),
         ("list_transactions", (), {"producer_ids": [-1]}, "producer_id must be from 0"),
         ("transaction_version", (), {"timeout": -1}, "The timeout cannot be negative: -1"),
-        ("transaction_version", (), {"timeout": float("nan")}, "The timeout cannot be negative: nan"),
+        ("transaction_version", (), {"timeout": float("nan")}, "The timeout must be a number of seconds: nan"),
     ],
 )
 def test_options_that_cannot_be(method: str, arguments: tuple[Any, ...], options: dict[str, Any], words: str) -> None:

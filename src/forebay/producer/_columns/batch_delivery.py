@@ -19,6 +19,7 @@ from forebay._delivery.result import BatchResult
 from forebay._delivery.sender_lock import SenderLock, check_wait
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.ticket import Latch
+from forebay._runtime.times import limit
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
@@ -26,6 +27,8 @@ from forebay.producer._columns.row_share import RowShare
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from forebay._runtime.times import Seconds
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -206,7 +209,7 @@ class BatchDelivery:
         """True once the outcome of every row is known."""
         return self._collect() == 0 and self._runner in (None, threading.get_ident())
 
-    def result(self, timeout: float | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
+    def result(self, timeout: Seconds | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
         """Waits until every row was acknowledged; returns their offsets, as ``partitions``.
 
         Args:
@@ -223,14 +226,14 @@ class BatchDelivery:
             raise own_copy(error).with_context(row=self.first_failed_row, failed=self.failed)
         return self.partitions
 
-    def exception(self, timeout: float | None = None) -> KafkaError | None:
+    def exception(self, timeout: Seconds | None = None) -> KafkaError | None:
         """Waits like ``result``; the error of the first row that failed, None if all were acknowledged."""
         self._wait(timeout)
         return self.first_error
 
-    def _wait(self, timeout: float | None) -> None:
+    def _wait(self, timeout: Seconds | None) -> None:
         # The batches are waited for one by one, each for the time that is left.  They end in about this order.
-        clock = SystemClock()
+        timeout, clock = limit(timeout), SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
         share: RowShare
         for share in list(self._shares):
