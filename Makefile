@@ -113,6 +113,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no networ
 	$(PY) -m ruff check .
 	$(PY) -m tools.stubs --check
 	$(PY) -m tools.option_types --check
+	$(PY) -m tools.public_names --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
@@ -126,9 +127,10 @@ format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, types of options, docs/map.md
+generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, types of options, public names, docs/map.md
 	$(PY) -m tools.stubs
 	$(PY) -m tools.option_types
+	$(PY) -m tools.public_names
 	$(PY) -m tools.file_map
 
 # Docstrings come from the sources: nothing has to be compiled.  Every broken link inside the site is a warning, and a

@@ -74,11 +74,8 @@ def is_public(function: Function, inner: set[str]) -> bool:
     return dunder or named_tuple or not name.startswith("_")
 
 
-def declared(function: Function) -> Function:
-    """A method without its body."""
-    kept = [each for each in function.decorator_list if not ast.unparse(each).startswith("cython.")]
-    function.decorator_list = kept
-    function.body = [ast.Expr(ast.Constant(...))]
+def without_refused(function: Function) -> None:
+    """Takes out of a signature what only refuses an old spelling."""
     given = function.args
     if given.vararg is not None and given.vararg.arg == REFUSED[0]:
         given.vararg = None
@@ -88,6 +85,14 @@ def declared(function: Function) -> Function:
             if name.arg not in REFUSED
         ]
         given.kwonlyargs, given.kw_defaults = [name for name, _ in kept_names], [value for _, value in kept_names]
+
+
+def declared(function: Function) -> Function:
+    """A method without its body."""
+    kept = [each for each in function.decorator_list if not ast.unparse(each).startswith("cython.")]
+    function.decorator_list = kept
+    function.body = [ast.Expr(ast.Constant(...))]
+    without_refused(function)
     return Plain().visit(function)  # type: ignore[no-any-return]
 
 
