@@ -74,7 +74,6 @@ SMALL = {
     "forebay/config/_properties.py": "Java's properties files, read for commands and for placeholders.",
     "forebay/_network/sasl/": "A module for each SASL mechanism.",
     "forebay/_accumulator/states.py": "The tables of states that many modules share.",
-    "forebay/model/_wire.py": "A rule that twelve packages share, without any of them.",
     "forebay/_runtime/times.py": "A rule that model and producer share, and that alone imports datetime.",
     "forebay/model/_gate.py": "An interface: what the accumulator asks of transactions.",
     "forebay/_delivery/awaiting.py": "The only part of a future that needs asyncio.",

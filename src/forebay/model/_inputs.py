@@ -13,10 +13,10 @@ from typing import Any, Never
 from forebay._runtime.hints import old_spelling, shown_as
 from forebay._runtime.times import unix_ms
 from forebay.errors import IllegalArgumentError
-from forebay.model._wire import check_text
+from forebay.model._wire import check_text, shown_record
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class ProducerRecord:
     """A record as interceptors see it, before serialization; ``headers`` given as a mapping become its pairs.
 
@@ -68,6 +68,10 @@ class ProducerRecord:
         put(self, "headers", headers)
         put(self, "partition", partition)
         put(self, "timestamp", timestamp)
+
+    def __repr__(self) -> str:
+        facts = {"topic": self.topic, "partition": self.partition, "timestamp": self.timestamp}
+        return shown_record("ProducerRecord", self.value, self.key, self.headers, **facts)
 
 
 def _shape(

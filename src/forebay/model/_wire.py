@@ -6,6 +6,8 @@ judged where a user gives it, so that no request is refused by its own encoder, 
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 from forebay.errors import IllegalArgumentError, InvalidTopicError
 
 MAX_TEXT = 0x7FFF
@@ -53,6 +55,22 @@ def topic_fault(name: str) -> str | None:
 def shown(text: str) -> str:
     """A text as messages show it: in one line, not too long, and with escapes for what has no bytes."""
     return repr(text[:_SHOWN])[1:-1] + ("..." if len(text) > _SHOWN else "")
+
+
+def shown_record(kind: str, value: object, key: object, headers: object, **facts: object) -> str:
+    """A record as ``repr`` shows it: at most 60 bytes of what it carries, as logs are no place for the rest."""
+    count = len(headers) if isinstance(headers, Sized) else "some"
+    told = ", ".join(f"{name}={fact!r}" for name, fact in facts.items() if fact is not None)
+    return f"{kind}({told}, key={_shown_part(key, 20)}, value={_shown_part(value, 40)}, {count} headers)"
+
+
+def _shown_part(part: object, most: int) -> str:
+    if isinstance(part, (bytes, bytearray, memoryview, str)):
+        return repr(part[:most] if isinstance(part, str) else bytes(part[:most])) + (
+            f"... of {len(part)}" if len(part) > most else ""
+        )
+    text = repr(part)
+    return text[:most] + ("..." if len(text) > most else "")
 
 
 def shown_url(url: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from forebay.model._wire import shown_record
+
 if TYPE_CHECKING:
     from forebay.errors import KafkaError
     from forebay.model._metadata import RecordMetadata
@@ -122,3 +124,7 @@ class TailRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def __repr__(self) -> str:
+        facts = {"offset": self.offset, "timestamp": self.timestamp}
+        return shown_record("TailRecord", self.value, self.key, self.headers, **facts)

@@ -432,7 +432,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
 
     def __repr__(self) -> str:
         state = {OPEN: "open", CLOSED: "closed", FORKED: "a copy in a forked child, unusable"}[self._state]
-        return f"<KafkaProducer {self.client_id}: {state}, {self._parts.accumulator!r}>"
+        servers = ",".join(self.config["bootstrap.servers"])
+        return f"<KafkaProducer {self.client_id} of {servers}: {state}, {self._parts.accumulator!r}>"
 
 
 def _wait(result: Any, timeout_ms: float | None) -> bool:

@@ -22,6 +22,7 @@ from forebay.control._session import ControlSession, Deadline, Question, raise_f
 from forebay.control._tail import PartitionReader
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import TailRecord, TopicPartition
+from forebay.model._wire import shown_record
 
 if TYPE_CHECKING:
     from forebay._runtime.times import Seconds
@@ -37,6 +38,10 @@ class ReadRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def __repr__(self) -> str:
+        facts = {"topic": self.topic, "partition": self.partition, "offset": self.offset, "timestamp": self.timestamp}
+        return shown_record("ReadRecord", self.value, self.key, self.headers, **facts)
 
 
 def read_topic(

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
+from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord, TailRecord
 from tests.fakes.names import LONE_SURROGATES, LONGEST, TOO_LONG
 
 
@@ -68,6 +68,25 @@ def test_headers_of_a_record_are_pairs_also_where_a_mapping_was_given() -> None:
     assert pickle.loads(pickle.dumps(record)) == record
     assert ProducerRecord("t", headers=[("h", b"1")]).headers == [("h", b"1")]
     assert ProducerRecord("t").headers == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        (b"x" * 10**6, b"k" * 10**6),
+        ("x" * 1000, "k" * 1000),
+        ({"x": "x" * 1000}, ["k"] * 1000),
+        (bytearray(b"x" * 1000), memoryview(b"k" * 1000)),
+    ],
+)
+def test_a_record_s_repr_is_short_and_shows_little_of_what_it_carries(value: Any, key: Any) -> None:
+    headers = [("h", b"secret")] * 3
+    text = repr(ProducerRecord("t", value, key, headers=headers, partition=1, timestamp=5))
+    assert text.startswith("ProducerRecord(topic='t', partition=1, timestamp=5, key=")
+    assert text.endswith(", 3 headers)") and "secret" not in text
+    assert text.count("x") <= 40 + 2 and text.count("k") <= 20 + 1
+    assert len(text) < 400
+    assert repr(TailRecord(7, 5, None, b"v")) == "TailRecord(offset=7, timestamp=5, key=None, value=b'v', 0 headers)"
 
 
 def test_an_offset_to_commit_is_not_negative() -> None:

@@ -497,4 +497,4 @@ def test_what_it_shows() -> None:
     producer = ours(world)
     assert producer.client_id == "me" and producer.config["client.id"] == "me"
     assert producer.metrics().value("record-send-total", group="producer-metrics") == 0
-    assert repr(producer).startswith("<AsyncKafkaProducer of <KafkaProducer me: open")
+    assert repr(producer).startswith("<AsyncKafkaProducer of <KafkaProducer me of ")

@@ -291,8 +291,11 @@ def test_no_copies(copying: Any) -> None:
 
 
 def test_how_it_prints() -> None:
-    text = repr(World(client_id="orders").producer)
-    assert text.startswith("<KafkaProducer orders: open, <RecordAccumulator: ")
+    world = World(client_id="orders")
+    servers = ",".join(world.producer.config["bootstrap.servers"])
+    assert repr(world.producer).startswith(f"<KafkaProducer orders of {servers}: open, <RecordAccumulator: ")
+    world.send(b"v")
+    assert " 1 batches, " in repr(world.producer)
 
 
 def test_config_and_client_id() -> None:
