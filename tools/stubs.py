@@ -14,6 +14,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "forebay"
@@ -72,6 +73,18 @@ def is_public(function: Function, inner: set[str]) -> bool:
     if name in inner | LEFT_OUT or "cython.cfunc" in decorators(function):
         return False
     return dunder or named_tuple or not name.startswith("_")
+
+
+@cache
+def c_functions() -> frozenset[str]:
+    """Names in those modules that are C functions; run as Python, the sources show them as methods."""
+    trees = (ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")) for module in PUBLIC)
+    return frozenset(
+        node.name
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and "cython.cfunc" in decorators(node)
+    )
 
 
 def without_refused(function: Function) -> None:

@@ -5,7 +5,6 @@ One file holds a mistake in each line, so that each checker runs once.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
@@ -16,7 +15,7 @@ import pytest
 import forebay
 from forebay.config import Option, Type, table
 from tests.package.test_types import Checkers, checkers
-from tools.stubs import INNER, PACKAGE, PUBLIC, decorators
+from tools.stubs import INNER, c_functions
 
 __all__ = ["checkers"]
 
@@ -35,13 +34,6 @@ HANDED_OUT = {
     "RecordFuture",
     "RecordMetadata",
     "TransactionIdentity",
-}
-# Run as Python, the sources show these as methods.
-C_FUNCTIONS = {
-    node.name
-    for module in PUBLIC
-    for node in ast.walk(ast.parse((PACKAGE / f"{module}.py").read_text()))
-    if isinstance(node, ast.FunctionDef) and "cython.cfunc" in decorators(node)
 }
 ANYTHING = re.compile(r"(^|\| )(Any|object)$")
 """Annotations of parameters that take any value: a serializer's input, a column, another client's group."""
@@ -80,7 +72,7 @@ def public_calls() -> Iterator[tuple[str, list[inspect.Parameter]]]:
 def names_of(kind: type) -> set[str]:
     """Public names of a class, and of its bases in this package."""
     own = [base for base in kind.__mro__ if base.__module__.startswith("forebay")]
-    found = {name for base in own for name in vars(base) if name not in C_FUNCTIONS and not name.startswith("_")}
+    found = {name for base in own for name in vars(base) if name not in c_functions() and not name.startswith("_")}
     return found - INNER.get(kind.__name__, set())
 
 
