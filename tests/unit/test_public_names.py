@@ -105,6 +105,7 @@ DELIVERY = {
 CONTROL = {
     "close",
     "create_topic",
+    "delete_topic",
     "describe_cluster",
     "describe_transaction",
     "describe_transactions",
