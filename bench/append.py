@@ -48,7 +48,7 @@ def kept(producer: Any, records: int) -> list[Any]:
 def with_callback(producer: Any, records: int) -> None:
     send, value = producer.send, bytes(100)
 
-    def delivered(metadata: object, error: object) -> None:
+    def delivered(report: object) -> None:
         pass
 
     for _ in range(records):

@@ -63,9 +63,9 @@ def forebay(work: dict[str, Any]) -> Outcome:
         begun = time.perf_counter()
         if work["callback"]:
             # A plain function, as an application would have; a bound method costs the same.
-            def delivered(metadata: object, error: object) -> None:
-                if error is not None:
-                    fail(error)
+            def delivered(report: Any) -> None:
+                if report.error is not None:
+                    fail(report.error)
                 count.done += 1
 
             for _ in range(records):
@@ -96,9 +96,9 @@ async def _forebay_aio(work: dict[str, Any]) -> Outcome:
         await producer.partitions_for(topic)
         send = producer.send
 
-        def delivered(metadata: object, error: object) -> None:
-            if error is not None:
-                fail(error)
+        def delivered(report: Any) -> None:
+            if report.error is not None:
+                fail(report.error)
             count.done += 1
 
         begun = time.perf_counter()

@@ -41,7 +41,7 @@ FIRST_RUN_S = 5
 WARM_UP_S = 2
 """Records that are not counted, for each client alike: Java's compiler needs them."""
 
-Send = Callable[[Callable[[Any, Any], None]], object]
+Send = Callable[[Callable[..., None]], object]
 Rest = Callable[[float], object]
 
 
@@ -80,15 +80,15 @@ class Samples:
         self.taken: list[int] = []
         self.metadata: list[Any] | None = [] if is_logged() else None
 
-    def callback(self) -> Callable[[Any, Any], None]:
-        """For one record, made as it is handed over; the client's own argument order is of no matter to the times."""
+    def callback(self) -> Callable[..., None]:
+        """For one record, made as it is handed over; one client gives a report, the other the error and a message."""
         begun = time.perf_counter_ns()
 
-        def acknowledged(one: Any, other: Any) -> None:
+        def acknowledged(one: Any, other: Any = None) -> None:
             self.taken.append(time.perf_counter_ns() - begun)
             self.begun.append(begun)
             if self.metadata is not None:
-                self.metadata.append(one)
+                self.metadata.append(one.metadata)
 
         return acknowledged
 

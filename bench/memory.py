@@ -120,9 +120,9 @@ class Load:
         self.failed = 0
         self.one_for_all = self.shared
 
-    def shared(self, metadata: object, error: object) -> None:
+    def shared(self, report: Any) -> None:
         self.called += 1
-        self.failed += error is not None
+        self.failed += report.error is not None
 
     def callback(self) -> Callable[..., None] | None:
         kind = self.case.callback
@@ -132,9 +132,9 @@ class Load:
             return self.one_for_all
         number = self.sent
 
-        def delivered(metadata: object, error: object) -> None:
+        def delivered(report: Any) -> None:
             assert number >= 0
-            self.shared(metadata, error)
+            self.shared(report)
 
         return delivered
 

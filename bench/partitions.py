@@ -70,9 +70,9 @@ def send_by_forebay(work: dict[str, Any], keys: list[bytes]) -> dict[str, Any]:
     value, topics, records = bytes(work["size"]), work["topics"], work["records"]
     failed: list[BaseException] = []
 
-    def delivered(metadata: object, error: BaseException | None) -> None:
-        if error is not None:
-            failed.append(error)
+    def delivered(report: Any) -> None:
+        if report.error is not None:
+            failed.append(report.error)
 
     with KafkaProducer({"bootstrap.servers": work["bootstrap"], **work["config"]}) as producer:
         for topic in topics:

@@ -37,8 +37,8 @@ def send_many(producer: Any, records: int, counted: list[int] | None, ready: thr
             send(TOPIC, value)
         return
 
-    def delivered(metadata: object, error: object) -> None:
-        if error is None:
+    def delivered(report: Any) -> None:
+        if report.error is None:
             counted[0] += 1
 
     # The callbacks run on the sender's thread alone, so one count for all threads needs no lock.

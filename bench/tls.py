@@ -205,10 +205,10 @@ def steady(work: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(ahead)
             begun = time.perf_counter()
 
-            def delivered(metadata: object, error: object, begun: float = begun) -> None:
+            def delivered(report: Any, begun: float = begun) -> None:
                 taken.append(time.perf_counter() - begun)
-                if error is not None:
-                    errors.append(error)
+                if report.error is not None:
+                    errors.append(report.error)
 
             producer.send(work["topic"], bytes(SIZE), on_delivery=delivered)
         producer.flush()

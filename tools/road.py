@@ -83,8 +83,8 @@ def legs() -> list[Leg]:
 
     delivered: list[tuple[Any, Any]] = []
 
-    def told(metadata: Any, error: Any) -> None:
-        delivered.append((metadata, error))
+    def told(report: Any) -> None:
+        delivered.append((report.metadata, report.error))
 
     def send() -> None:
         world.producer.send("test", key=b"key", value=b"value", on_delivery=told)

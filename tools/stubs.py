@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "forebay"
 PUBLIC = {
     "producer/_path": ["SendPath"],
     "_delivery/future": ["RecordFuture"],
-    "model/_metadata": ["RecordMetadata"],
+    "model/_metadata": ["RecordMetadata", "DeliveryReport"],
     "_runtime/clock": ["Clock", "SystemClock"],
     "_network/selector": ["Selector"],
     "compat/_librdkafka_messages": ["Events", "Message"],

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from forebay.model import (
         ConsumerGroupMetadata,
+        DeliveryReport,
         OffsetAndMetadata,
         ProducerRecord,
         RecordMetadata,
@@ -53,6 +54,7 @@ __all__ = [
     "ConfigError",
     "ConsumerGroupMetadata",
     "Control",
+    "DeliveryReport",
     "KafkaError",
     "KafkaProducer",
     "KafkaTimeoutError",
@@ -87,6 +89,7 @@ _HOMES = {
     "ConfigError": "errors",
     "ConsumerGroupMetadata": "model",
     "Control": "control.client",
+    "DeliveryReport": "model",
     "KafkaError": "errors",
     "KafkaProducer": "producer.threads",
     "KafkaTimeoutError": "errors",

@@ -27,7 +27,7 @@ class Watching:
         return record if self.change is None else self.change(record)
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: BaseException | None) -> None:
-        self.acknowledged(metadata, error)
+        self.acknowledged.append((metadata, error))
 
 
 class Waits:

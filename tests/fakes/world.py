@@ -11,6 +11,7 @@ import forebay._accumulator.split
 import forebay._insight.reading
 import forebay._insight.telemetry.reporter
 import forebay._insight.text  # noqa: F401
+from forebay import DeliveryReport
 from forebay._assembly import Surroundings
 from forebay._delivery.future import RecordFuture
 from forebay.model import RecordMetadata
@@ -31,8 +32,8 @@ class HandDriven(KafkaProducer):
 class Told(list[tuple[RecordMetadata, BaseException | None]]):
     """What an ``on_delivery`` was called with."""
 
-    def __call__(self, metadata: RecordMetadata, error: BaseException | None) -> None:
-        self.append((metadata, error))
+    def __call__(self, report: DeliveryReport) -> None:
+        self.append((report.metadata, report.error))
 
 
 class World:

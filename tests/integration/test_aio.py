@@ -86,7 +86,7 @@ def test_records_and_tables_arrive_once_and_in_order(run: Runner, any_broker: Br
         async with AsyncKafkaProducer(bootstrap_servers=any_broker.bootstrap_servers, batch_size=2000) as producer:
             sent = [
                 await producer.send(
-                    name, b"%d" % number, partition=number % 3, on_delivery=lambda _found, error: told.append(error)
+                    name, b"%d" % number, partition=number % 3, on_delivery=lambda report: told.append(report.error)
                 )
                 for number in range(count)
             ]

@@ -31,11 +31,11 @@ def producer(embedded: EmbeddedBroker) -> Iterator[KafkaProducer]:
         yield ours
 
 
-def heard(call: Callable[[], Any]) -> tuple[Callable[[Any, Any], None], list[Any]]:
+def heard(call: Callable[[], Any]) -> tuple[Callable[[Any], None], list[Any]]:
     """A callback that makes ``call``, and what came of it."""
     outcomes: list[Any] = []
 
-    def told(metadata: Any, error: Any) -> None:
+    def told(report: Any) -> None:
         try:
             outcomes.append(call())
         except Exception as caught:  # noqa: BLE001 -- that is what is asked about
@@ -54,7 +54,7 @@ def test_a_callback_that_raises(
 ) -> None:
     name = topic(embedded)
 
-    def told(metadata: Any, error: Any) -> None:
+    def told(report: Any) -> None:
         raise kind("of the callback")
 
     with caplog.at_level(logging.ERROR, "forebay.callbacks"):
@@ -70,8 +70,8 @@ def test_a_callback_that_sends(producer: KafkaProducer, embedded: EmbeddedBroker
     done = threading.Event()
     chain: list[Any] = []
 
-    def told(metadata: Any, error: Any) -> None:
-        chain.append(error)
+    def told(report: Any) -> None:
+        chain.append(report.error)
         if len(chain) == 50:
             done.set()
         else:
@@ -221,12 +221,12 @@ def test_close_with_a_limit_beside_a_callback_that_does_not_return(
     held, go_on, told = threading.Event(), threading.Event(), []
     ours = KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 20})
 
-    def hold(metadata: Any, error: Any) -> None:
+    def hold(report: Any) -> None:
         held.set()
         go_on.wait(WAIT_S)
 
-    def note(metadata: Any, error: Any) -> None:
-        told.append((metadata.offset, error and str(error)))
+    def note(report: Any) -> None:
+        told.append((report.metadata.offset, report.error and str(report.error)))
 
     try:
         acknowledged = [ours.send(name, b"a", partition=0, on_delivery=hold)]
@@ -259,7 +259,7 @@ def stuck(embedded: EmbeddedBroker, topic: TopicFactory) -> Iterator[tuple[Kafka
     ours.init_transactions()
     ours.begin_transaction()
 
-    def hold(metadata: Any, error: Any) -> None:
+    def hold(report: Any) -> None:
         held.set()
         go_on.wait(WAIT_S)
 

@@ -72,7 +72,7 @@ def test_a_dropped_cycle(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     class Service:
         def __init__(self):
             self.producer = make(linger_ms=60_000, batch_size=1000)
-        def told(self, metadata, error):
+        def told(self, report):
             gc.collect()
     gc.collect()
     gc.freeze()  # else each of so many collections walks through all that was imported
@@ -236,8 +236,8 @@ def test_exit_beside_callbacks_that_do_not_return(embedded: EmbeddedBroker, topi
     name = topic(embedded, 3)
     text = f"""
     held = []
-    def hold(metadata, error):
-        held.append(metadata)
+    def hold(report):
+        held.append(report.metadata)
         threading.Event().wait()
     for _ in range(3):
         producer = make(linger_ms=0, delivery_timeout_ms={within_ms(1000)}, request_timeout_ms={within_ms(500)})

@@ -174,7 +174,7 @@ def test_a_fork_in_a_delivery_callback(embedded: EmbeddedBroker, topic: TopicFac
     producer = make(linger_ms=20)
     told = []
     children = []
-    def forks(metadata, error):
+    def forks(report):
         child = os.fork()
         if child:
             children.append(child)

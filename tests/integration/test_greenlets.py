@@ -196,10 +196,10 @@ EVERYTHING = f"""
         mine, called = thread_number(), set()
         producer = make(linger_ms=1, buffer_memory=40_000, batch_size=1000)
         def one(number):
-            def delivered(metadata, error):
-                logging.getLogger("x").warning("%s", metadata)
+            def delivered(report):
+                logging.getLogger("x").warning("%s", report.metadata)
                 called.add(thread_number())
-                assert error is None
+                assert report.error is None
             future = producer.send(topic, b"%d" % number, on_delivery=delivered)
             assert future.result(WAIT_S).topic == topic
         greenlets = [gevent.spawn(one, number) for number in range({COUNT})]
@@ -410,9 +410,9 @@ def test_a_callback_hands_over_to_greenlets(embedded: EmbeddedBroker, topic: Top
     def work():
         import gevent.queue
         hub, inbox, mine = gevent.get_hub(), gevent.queue.Queue(), thread_number()
-        def delivered(metadata, error):
+        def delivered(report):
             assert thread_number() != mine
-            hub.loop.run_callback_threadsafe(inbox.put, metadata)
+            hub.loop.run_callback_threadsafe(inbox.put, report.metadata)
         producer = make(linger_ms=0)
         for _ in range(3):
             producer.send(topic, b"v", on_delivery=delivered)

@@ -173,7 +173,13 @@ def test_callbacks_come_in_order_per_partition_and_before_the_future(any_broker:
     done: list[Any] = []
     with producer(any_broker) as ours:
         futures = [
-            ours.send(name, b"%d" % number, on_delivery=lambda m, e: heard.append((m.partition, m.offset, e)))
+            ours.send(
+                name,
+                b"%d" % number,
+                on_delivery=lambda report: heard.append(
+                    (report.metadata.partition, report.metadata.offset, report.error)
+                ),
+            )
             for number in range(500)
         ]
         futures[-1].add_done_callback(done.append)

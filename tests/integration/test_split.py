@@ -29,7 +29,7 @@ def test_a_batch_size_above_max_message_bytes(kafka: RealKafka, topic: TopicFact
     name = topic(kafka, config={"max.message.bytes": str(LIMIT)})
     values = [b"%06d" % number + bytes((number * 7 + at * at) % 256 for at in range(500)) for number in range(600)]
     with producer(kafka, **{"batch.size": 300_000, "compression.type": codec}) as ours:
-        futures = [ours.send(name, value, on_delivery=lambda metadata, error: None) for value in values[:300]]
+        futures = [ours.send(name, value, on_delivery=lambda report: None) for value in values[:300]]
         large = ours.send(name, bytes(range(256)) * 400 if codec == "none" else _noise(100_000))
         futures += [ours.send(name, value) for value in values[300:]]
         ours.flush(WAIT_S)

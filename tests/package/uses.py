@@ -14,6 +14,7 @@ from forebay import (
     BatchDelivery,
     ConsumerGroupMetadata,
     Control,
+    DeliveryReport,
     KafkaError,
     KafkaProducer,
     OffsetAndMetadata,
@@ -29,22 +30,22 @@ from forebay.model import DeliveryCallback, PartitionInfo, TailRecord
 from forebay.testing import EmbeddedBroker, ManualClock
 
 
-def delivered(metadata: RecordMetadata, error: KafkaError | None) -> None:
-    assert_type(metadata.topic, str)
-    assert_type(metadata.offset, int)
-    if error is not None:
-        assert_type(error.code, int | None)
-        assert_type(error.retriable, bool)
+def delivered(report: DeliveryReport) -> None:
+    assert_type(report.metadata.topic, str)
+    assert_type(report.metadata.offset, int)
+    if report.error is not None:
+        assert_type(report.error.code, int | None)
+        assert_type(report.error.retriable, bool)
 
 
-def swapped(error: KafkaError | None, metadata: RecordMetadata) -> None: ...
+def of_two(metadata: RecordMetadata, error: KafkaError | None) -> None: ...
 
 
 def of_metadata_alone(metadata: RecordMetadata) -> None: ...
 
 
-def less_precise(metadata: object, error: BaseException | None) -> bool:
-    return error is None
+def less_precise(report: object) -> bool:
+    return report is None
 
 
 def constructs(settings: Mapping[str, Any]) -> None:
@@ -78,11 +79,11 @@ def is_called_back(producer: KafkaProducer) -> None:
     named: DeliveryCallback = delivered
     producer.send("t", on_delivery=named)
     producer.send("t", on_delivery=less_precise)
-    producer.send("t", on_delivery=lambda metadata, error: print(metadata.offset, error))
-    producer.send("t", on_delivery=swapped)  # type: ignore[arg-type]
+    producer.send("t", on_delivery=lambda report: print(report.metadata.offset, report.error))
+    producer.send("t", on_delivery=of_two)  # type: ignore[arg-type]
     producer.send("t", on_delivery=of_metadata_alone)  # type: ignore[arg-type]
     producer.send("t", on_delivery=5)  # type: ignore[arg-type]
-    producer.send_nowait("t", on_delivery=swapped)  # type: ignore[arg-type]
+    producer.send_nowait("t", on_delivery=of_two)  # type: ignore[arg-type]
 
 
 def waits(future: RecordFuture) -> None:

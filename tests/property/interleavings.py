@@ -278,8 +278,8 @@ class Explored:
         value = begin + self.random.randbytes(self.random.choice((20, 120, 250)))
         partition = self.random.randrange(PARTITIONS)
 
-        def told(metadata: object, error: BaseException | None) -> None:
-            self.outcomes[value].append(error)
+        def told(report: Any) -> None:
+            self.outcomes[value].append(report.error)
 
         while True:
             status, _ = self.accumulator.appender.append_bytes(

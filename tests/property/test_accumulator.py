@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from forebay import DeliveryReport
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.split import split_and_reenqueue
 from forebay._accumulator.states import OPEN
@@ -47,8 +48,8 @@ class AccumulatorMachine(SeededMachine):
             self.number += 1
             value = b"%d:" % self.number + bytes(size)
 
-            def told(metadata: object, error: BaseException | None, value: bytes = value) -> None:
-                self.outcomes[metadata.partition].append((value, error))  # type: ignore[attr-defined]
+            def told(report: DeliveryReport, value: bytes = value) -> None:
+                self.outcomes[report.metadata.partition].append((value, report.error))
 
             try:
                 status, future = self.shelf.accumulator.appender.append_bytes(

@@ -71,10 +71,10 @@ class DeliveryMachine(SeededMachine):
     def send(self, partition: int, size: int) -> None:
         value = b"%d " % len(self.sent) + bytes(size)
 
-        def told(metadata: Any, error: KafkaError | None) -> None:
+        def told(report: Any) -> None:
             self.heard[partition].append(value)
-            if error is not None:
-                self.errors.append(error)
+            if report.error is not None:
+                self.errors.append(report.error)
 
         try:
             future = self.world.producer.send_nowait("test", value, partition=partition, on_delivery=told)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay import DeliveryReport
 from forebay.errors import KafkaError
-from forebay.model import RecordMetadata
 from tests.fakes.produce import Answer
 from tests.fakes.world import Told, World
 from tests.property.profile import seeded
@@ -58,10 +58,10 @@ class History:
         """Values in the order of their callbacks."""
         self.number = 0
 
-    def listener(self, partition: int, value: bytes) -> Callable[[RecordMetadata, BaseException | None], None]:
-        def told(metadata: RecordMetadata, error: BaseException | None) -> None:
+    def listener(self, partition: int, value: bytes) -> Callable[[DeliveryReport], None]:
+        def told(report: DeliveryReport) -> None:
             self.order[partition].append(value)
-            self.told[partition](metadata, error)
+            self.told[partition](report)
 
         return told
 

@@ -52,7 +52,7 @@ def test_each_record_once_in_order_with_its_own_outcome(
             value,
             headers=[("h", b"v")] if headers else None,
             timestamp=1000 + number,
-            on_delivery=lambda metadata, error, number=number: heard.append(number),
+            on_delivery=lambda report, number=number: heard.append(number),
         )
         for number, value in enumerate(values)
     ]

@@ -71,7 +71,7 @@ def test_what_is_acknowledged_while_a_callback_holds_the_thread() -> None:
     left: list[Any] = []
     seen: list[Any] = []
 
-    def first(metadata: Any, error: Any) -> None:
+    def first(report: Any) -> None:
         # As a thread that gives up waiting does, while this callback does not return.
         left.append(world.parts.thread.leave())
         left.append(world.parts.thread.leave())
@@ -110,7 +110,7 @@ def test_records_without_an_answer_count_as_sent_with_acks_0(acks: str) -> None:
     world = World(acks=acks)
     left: list[Any] = []
 
-    def first(metadata: Any, error: Any) -> None:
+    def first(report: Any) -> None:
         left.append(world.parts.thread.leave())
 
     futures = [world.send(partition=number, on_delivery=first) for number in range(2)]

@@ -133,8 +133,8 @@ def test_what_a_callback_sends_again_expires_too() -> None:
     world.run(100)
     ends: list[float] = []
 
-    def again(metadata: Any, error: BaseException | None) -> None:
-        assert isinstance(error, TimeoutError)
+    def again(report: Any) -> None:
+        assert isinstance(report.error, TimeoutError)
         ends.append(world.now)
         if len(ends) < 3:
             world.send(partition=NODE, on_delivery=again)

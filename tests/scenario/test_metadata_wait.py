@@ -114,7 +114,7 @@ def test_a_callback_does_not_wait_for_metadata_and_says_so(monkeypatch: pytest.M
     world = World(max_block_ms=2000)
     monkeypatch.setattr(HandDriven, "_on_sender_thread", lambda producer: True)
     failed: list[BaseException | None] = []
-    world.send(on_delivery=lambda metadata, error: failed.append(world.send(topic="new").exception(0)))
+    world.send(on_delivery=lambda report: failed.append(world.send(topic="new").exception(0)))
     world.settle()
     (error,) = failed
     assert isinstance(error, TimeoutError) and "Topic new not present in metadata" in error.message

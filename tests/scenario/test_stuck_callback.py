@@ -29,7 +29,7 @@ class Stuck:
         self.left: tuple[int, int] | None = None
         self.seen: Any = None
 
-    def __call__(self, metadata: Any, error: Any) -> None:
+    def __call__(self, report: Any) -> None:
         if self.left is None:
             self.left = self.world.parts.thread.leave()
             self.seen = self.look()
@@ -78,9 +78,9 @@ def test_a_purge_that_has_not_begun_is_released() -> None:
 
     stuck = Stuck(world, purge_and_look)
 
-    def first(metadata: Any, error: Any) -> None:
+    def first(report: Any) -> None:
         requests.append(world.parts.thread.purge(in_queue=True, in_flight=True))
-        stuck(metadata, error)
+        stuck(report)
 
     world.send(on_delivery=first)
     world.settle()

@@ -141,7 +141,7 @@ def test_a_callback_cannot_wait_for_it() -> None:
     world, _ = world_with_receiver()
     raised: list[BaseException] = []
 
-    def callback(metadata: Any, error: Any) -> None:
+    def callback(report: Any) -> None:
         world.parts.thread.ident = threading.get_ident()
         try:
             world.producer.client_instance_id(1)

@@ -34,7 +34,7 @@ def test_a_record_that_a_broker_refused(version: int) -> None:
     world.begin()
     world.cluster.fail("test", 0, 29)
     told: list[KafkaError | None] = []
-    future = world.producer.send("test", b"v", partition=0, on_delivery=lambda metadata, error: told.append(error))
+    future = world.producer.send("test", b"v", partition=0, on_delivery=lambda report: told.append(report.error))
     world.settle(12)
     failed = future.exception(0)
     assert type(failed) is TopicAuthorizationError and flags_of(failed) == ABORT
@@ -159,5 +159,5 @@ def test_a_refused_send_into_an_error_state_raises_and_fails_nothing_else() -> N
     assert world.producer.send("test", b"v" * 2_000_000).exception(0) is not None
     told: list[object] = []
     with pytest.raises(RecordTooLargeError, match="error state"):
-        world.producer.send("test", b"v", on_delivery=lambda metadata, error: told.append(error))
+        world.producer.send("test", b"v", on_delivery=lambda report: told.append(report.error))
     assert told == []

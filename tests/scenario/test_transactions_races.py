@@ -116,7 +116,7 @@ def test_the_transaction_has_failed_before_the_callback_of_its_record_runs() -> 
     world = TransactionalWorld(2, max_request_size=1000)
     world.begin()
     seen: list[str] = []
-    world.send(b"x" * 2000, on_delivery=lambda metadata, error: seen.append(world.state))
+    world.send(b"x" * 2000, on_delivery=lambda report: seen.append(world.state))
     assert seen == ["ABORTABLE_ERROR"]
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from forebay.model import DeliveryReport, RecordMetadata
 
 NO_TRANSACTION = -1
 NOTHING, ACKNOWLEDGED, FAILED, UNKNOWN = "nothing", "acknowledged", "failed", "unknown"
@@ -41,11 +43,15 @@ class Entry:
         self.moment = 0.0
         self.told_at = 0.0
 
-    def tell(self, metadata: Any, error: BaseException | None) -> None:
+    def tell(self, report: DeliveryReport) -> None:
         """Notes the outcome; fits ``on_delivery``."""
+        self.note(report.metadata, report.error)
+
+    def note(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        """Notes the outcome as a future has it: there are metadata if there is no error."""
         self.told_at = time.monotonic()
         self.told_times += 1
-        if error is None:
+        if metadata is not None and error is None:
             self.partition, self.offset = metadata.partition, metadata.offset
         self.error = error
         self.told = ACKNOWLEDGED if error is None else FAILED

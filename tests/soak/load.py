@@ -180,7 +180,7 @@ class SendLoad:
                 error = future.exception(max(entry.moment + self._limit_s() - time.monotonic(), 0.0))
             except ForebayTimeout:
                 continue  # stays without an outcome, which the checker calls silent
-            entry.tell(None if error else future.result(0), error)
+            entry.note(None if error else future.result(0), error)
             # Waiting in line is no delay of the producer's.
             entry.told_at = min(entry.told_at, entry.moment + self._limit_s())
 

@@ -17,7 +17,7 @@ SENDERS, EACH, PARTITIONS = 2, 12, 3
 
 def told(entry: Entry, partition: int, offset: int) -> None:
     entry.moment = 10.0
-    entry.tell(RecordMetadata("t", partition, offset, 0, 0, 0), None)
+    entry.note(RecordMetadata("t", partition, offset, 0, 0, 0), None)
     entry.told_at = 11.0
 
 
@@ -120,7 +120,7 @@ def test_a_failed_record_may_be_there_or_not_but_once() -> None:
     journal, records = good_run()
     entry = journal.enter(Name(0, EACH))
     entry.moment = 10.0
-    entry.tell(None, TimeoutError("expired"))
+    entry.note(None, TimeoutError("expired"))
     entry.told_at = 12.0
     assert check(PROMISE, journal, records) == []
     there = read(entry.name, 0, 1000)

@@ -102,7 +102,7 @@ class TransactionLoad:
             producer.send(self._topic, value, key, on_delivery=entry.tell)
         except KafkaError as error:
             entry.moment = time.monotonic()
-            entry.tell(None, error)
+            entry.note(None, error)
             raise
         entry.moment = time.monotonic()
 

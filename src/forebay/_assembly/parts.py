@@ -21,6 +21,7 @@ from forebay._assembly.security import login_helper, mechanism, proxy
 from forebay._assembly.surroundings import Components, Surroundings
 from forebay._assembly.tls import credential_files, tls_filters
 from forebay._assembly.user_parts import make_user_parts, partition_random
+from forebay._delivery.callback_thread import hint_of
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -318,7 +319,8 @@ def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]
     def report(error: BaseException, result: Any) -> None:
         key = (type(error), result.topic)
         where = f"{result.topic}-{result.partition}"
-        limited.error(key, clock.now(), "A delivery callback for %s raised %r", where, error, raised=error)
+        hint = hint_of(error)
+        limited.error(key, clock.now(), "A delivery callback for %s raised %r%s", where, error, hint, raised=error)
 
     return report
 

@@ -88,14 +88,24 @@ def was_entered(raised: BaseException) -> bool:
 
     A callback that is no Python code and lacks memory counts as not called.
     """
-    if not isinstance(raised, MemoryError):
-        return True
+    return not isinstance(raised, MemoryError) or is_raised_inside(raised)
+
+
+def is_raised_inside(raised: BaseException) -> bool:
+    """Whether it was raised in the callback or below, and not by the call of it; for one that is Python code."""
     where = raised.__traceback__
     if where is None:
         return False
     while where.tb_next is not None:
         where = where.tb_next
     return not where.tb_frame.f_code.co_filename.endswith(WAY_IN)
+
+
+def hint_of(raised: BaseException) -> str:
+    """What to change where a function of another shape was given as ``on_delivery``; else empty."""
+    if not isinstance(raised, TypeError) or is_raised_inside(raised):
+        return ""
+    return ": on_delivery is called with one argument, a DeliveryReport, which has .metadata and .error"
 
 
 def check_done_callback(function: object, argument: str) -> None:

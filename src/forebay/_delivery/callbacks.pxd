@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay.model._metadata cimport RecordMetadata
+from forebay.model._metadata cimport DeliveryReport, RecordMetadata
 from forebay._runtime.memory cimport ObjectPointer
 
 
@@ -58,5 +58,5 @@ cdef class DeliveryCallbacks:
 
 cdef AddedCallback alike(AddedCallback known, AddedCallback before, int kind, object function, Py_ssize_t number)
 cdef bint hears(object function) noexcept
-cdef object deliver_to(object function, RecordMetadata metadata, object error)
+cdef object deliver_to(object function, DeliveryReport report)
 cdef object copy_or_itself(object error)

@@ -26,7 +26,7 @@ from cython.cimports.forebay._runtime.memory import (
 )
 
 from forebay.errors._base import own_copy
-from forebay.model._metadata import RecordMetadata
+from forebay.model._metadata import DeliveryReport, RecordMetadata
 
 # A record's second number holds both sizes plus one, in 32 bits each.  The highest bit of the lower half is free.
 ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)
@@ -44,7 +44,7 @@ class CompiledCallback:
 
     @cython.cfunc
     def deliver(self, metadata: RecordMetadata, error: Any) -> object:
-        """The outcome, as ``on_delivery`` gets it; by the sender's thread."""
+        """The outcome, with the error if there is one; by the sender's thread."""
         raise NotImplementedError
 
     @cython.cfunc
@@ -296,10 +296,10 @@ def hears(function: Any) -> cython.bint:
 
 
 @cython.cfunc
-def deliver_to(function: Any, metadata: RecordMetadata, error: Any) -> object:
+def deliver_to(function: Any, report: DeliveryReport) -> object:
     if isinstance(function, CompiledCallback):
-        return cython.cast(CompiledCallback, function).deliver(metadata, error)
-    function(metadata, error)
+        return cython.cast(CompiledCallback, function).deliver(report._metadata, report._error)
+    function(report)
     return None
 
 

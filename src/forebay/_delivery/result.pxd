@@ -1,7 +1,7 @@
 cimport cython
 
 from forebay._delivery.callbacks cimport DeliveryCallbacks
-from forebay.model._metadata cimport RecordMetadata
+from forebay.model._metadata cimport DeliveryReport, RecordMetadata
 from forebay._runtime.mutex cimport Mutex
 
 cdef enum:                 # BatchResult.state; the interpreted form has it in result.py

@@ -15,9 +15,8 @@ from typing import Any
 import cython
 from cython.cimports.forebay._delivery.callback_thread import report_lost
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks, copy_or_itself, deliver_to
-from cython.cimports.forebay._runtime.memory import is_unshared
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
-from cython.cimports.forebay.model._metadata import RecordMetadata, new_metadata
+from cython.cimports.forebay.model._metadata import DeliveryReport, RecordMetadata, new_metadata, next_report
 
 from forebay._delivery.callback_thread import leave_forked_child, report_safely, was_entered
 from forebay.errors import ForkedProducerError
@@ -210,8 +209,7 @@ class BatchResult:
     @cython.exceptval(-1)
     def deliver_from(self, at: cython.int, calls: DeliveryCallbacks, shared: Any, report: Any) -> cython.int:
         # Up to a callback that raises; returns where to go on.  A try around each call would make each call dearer.
-        metadata: RecordMetadata | None = None
-        error: Any = shared
+        outcome: DeliveryReport | None = None
         called: cython.bint = False
         try:
             while at < calls.count:
@@ -220,15 +218,15 @@ class BatchResult:
                 at += 1
                 if function is None:
                     continue
-                # An object that no callback kept is used again.  In a failed batch all are alike.
-                if metadata is None or not is_unshared(metadata):
-                    metadata = new_metadata(self.topic, self.partition)
+                outcome = next_report(outcome, self.topic, self.partition, shared)
                 if shared is None:
-                    locate(metadata, self, at - 1, calls.timestamp, calls.key_size, calls.value_size)
+                    locate(outcome._metadata, self, at - 1, calls.timestamp, calls.key_size, calls.value_size)
                 elif self.record_errors is not None:
-                    error = copy_or_itself(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
+                    outcome._error = (
+                        copy_or_itself(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
+                    )
                 called = True
-                deliver_to(function, metadata, error)
+                deliver_to(function, outcome)
                 if self.is_foreign():
                     leave_forked_child(None)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender

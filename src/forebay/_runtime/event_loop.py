@@ -241,12 +241,12 @@ class LoopCallback:
 
     __slots__ = ("_callback", "_handover")
 
-    def __init__(self, handover: Handover, callback: Callable[[Any, Any], object]) -> None:
+    def __init__(self, handover: Handover, callback: Callable[[Any], object]) -> None:
         self._handover = handover
         self._callback = callback
 
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self._handover.put(partial(self._callback, metadata, error))
+    def __call__(self, report: Any) -> None:
+        self._handover.put(partial(self._callback, report))
 
 
 async def is_there(result: Any, timeout_ms: float | None, loop: asyncio.AbstractEventLoop) -> bool:

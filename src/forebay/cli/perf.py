@@ -20,6 +20,7 @@ from forebay.cli.report.progress import WAIT_S, Display, LogLines
 from forebay.cli.report.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
+from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 
 CLIENT_ID = "perf-producer-client"
@@ -224,9 +225,9 @@ class _Measured:
                     pause.wait(ahead_ms / 1000)
         return True
 
-    def _settled(self, number: int, steady: Stats | None, sent_at: float, size: int, metadata: Any, error: Any) -> None:
-        if error is not None:
-            self._tally.settled("record", number + 1, metadata, error)
+    def _settled(self, number: int, steady: Stats | None, sent_at: float, size: int, report: DeliveryReport) -> None:
+        if report.error is not None:
+            self._tally.settled("record", number + 1, report)
             return
         now = self._clock.now()
         latency_ms = int(now - sent_at)

@@ -1,7 +1,7 @@
 """Plain values that cross the public surface, and what judges them.
 
 Begin with ``values``.  ``_inputs`` has those that users make; ``_arguments`` and ``_wire`` judge what they give.
-``_metadata`` is where a record went, ``_cluster`` a picture of the brokers, ``_gate`` what the accumulator asks of
+``_metadata`` is what became of a record, ``_cluster`` a picture of the brokers, ``_gate`` what the accumulator asks of
 transactions.  Names are imported when they are first asked for: who reads options needs none of them.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from forebay.model._inputs import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
-    from forebay.model._metadata import RecordMetadata
+    from forebay.model._metadata import DeliveryReport, RecordMetadata
     from forebay.model.values import (
         NO_OFFSET,
         NO_TIMESTAMP,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "ConsumerGroupMetadata": "_inputs",
+        "DeliveryReport": "_metadata",
         "OffsetAndMetadata": "_inputs",
         "ProducerRecord": "_inputs",
         "RecordMetadata": "_metadata",
@@ -48,6 +49,7 @@ else:
 __all__ = [
     "ClusterDescription",
     "ConsumerGroupMetadata",
+    "DeliveryReport",
     "Headers",
     "NO_OFFSET",
     "NO_TIMESTAMP",

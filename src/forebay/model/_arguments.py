@@ -46,7 +46,7 @@ def fields_of(record: ProducerRecord) -> tuple[Any, ...]:
 def not_callable(on_delivery: object) -> TypeError:
     """The error of a callback that could not be called: at once, not when its batch is done and nobody looks."""
     return TypeError(
-        f"on_delivery must be a callable(metadata, error) or None, got {type(on_delivery).__name__}: {on_delivery!r}"
+        f"on_delivery must be a callable(report) or None, got {type(on_delivery).__name__}: {on_delivery!r}"
     )
 
 

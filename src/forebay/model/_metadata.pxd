@@ -8,5 +8,12 @@ cdef class RecordMetadata:
     cpdef tuple as_tuple(self)
 
 
+cdef class DeliveryReport:
+    cdef RecordMetadata _metadata
+    cdef object _error
+
+
 cdef object fields_of(object other)
 cdef RecordMetadata new_metadata(str topic, int partition)
+cdef DeliveryReport new_report(RecordMetadata metadata, object error)
+cdef DeliveryReport next_report(DeliveryReport before, str topic, int partition, object error)

@@ -1,17 +1,22 @@
 # cython: binding=True, embedsignature=False
-"""RecordMetadata: where a record went.
+"""RecordMetadata, where a record went, and DeliveryReport, what became of it.
 
-Each delivery callback gets one, and most callbacks read little of it.  So it holds C numbers, and makes Python objects
-of them when they are read.  An object that no callback kept is used for the next record.  It unpacks and compares as a
-named tuple does.  The road not taken is a named tuple, which takes several times as long to make.
+Each delivery callback gets a report, and most callbacks read little of it.  So the metadata holds C numbers, and makes
+Python objects of them when they are read.  Objects that no callback kept are used for the next record.  Metadata
+unpacks and compares as a named tuple does.  The road not taken is a named tuple, which takes several times as long to
+make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._runtime.memory import is_unshared
+
+if TYPE_CHECKING:
+    from forebay.errors import KafkaError
 
 
 # Not tracked by the garbage collector: a string and five numbers close no cycle.
@@ -146,6 +151,48 @@ class RecordMetadata:
         return f"RecordMetadata({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
 
 
+# Tracked by the garbage collector: a callback may raise the error, and its traceback refers to the report.
+@cython.final
+@cython.freelist(64)
+@cython.cclass
+class DeliveryReport:
+    """What became of a record: the one argument of ``on_delivery``.
+
+    It unpacks into nothing and has no order of its own, so that metadata and error cannot be confused.  To know which
+    of your records it is, bind what you need: ``on_delivery=partial(delivered, order)``.
+    """
+
+    __match_args__ = ("metadata", "error")
+
+    def __init__(self, metadata: RecordMetadata, error: KafkaError | None = None) -> None:
+        self._metadata = metadata
+        self._error = error
+
+    @property
+    def metadata(self) -> RecordMetadata:
+        """Where the record went; of one that failed, its topic and its partition if that was chosen, and else -1."""
+        return self._metadata
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why it failed; None if it was acknowledged."""
+        return self._error
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, DeliveryReport):
+            return NotImplemented
+        return (self._metadata, self._error) == (other.metadata, other.error)
+
+    def __hash__(self) -> int:
+        return hash(self._metadata)
+
+    def __reduce__(self) -> Any:
+        return DeliveryReport, (self._metadata, self._error)
+
+    def __repr__(self) -> str:
+        return f"<DeliveryReport of {self._metadata}: {'acknowledged' if self._error is None else repr(self._error)}>"
+
+
 @cython.cfunc
 def fields_of(other: object) -> Any:
     """The tuple that ``other`` compares by; None if it is no metadata and no tuple."""
@@ -162,3 +209,28 @@ def new_metadata(topic: str, partition: cython.int) -> RecordMetadata:
     metadata._partition = partition
     metadata._offset = metadata._timestamp = metadata._key_size = metadata._value_size = -1
     return metadata
+
+
+@cython.cfunc
+def new_report(metadata: RecordMetadata, error: Any) -> DeliveryReport:
+    report: DeliveryReport = DeliveryReport.__new__(DeliveryReport)
+    report._metadata = metadata
+    report._error = error
+    return report
+
+
+@cython.cfunc
+def next_report(before: DeliveryReport | None, topic: str, partition: cython.int, error: Any) -> DeliveryReport:
+    """A report of the next record of a batch; what no callback kept of the one before is used again.
+
+    Args:
+        before: that one, with the same error; the caller has the only reference of its own.
+    """
+    if before is None or not is_unshared(before):
+        return new_report(new_metadata(topic, partition), error)
+    metadata: RecordMetadata = before._metadata
+    before._metadata = None  # type: ignore[assignment]  # so that there is one reference
+    if not is_unshared(metadata):
+        metadata = new_metadata(topic, partition)
+    before._metadata = metadata
+    return before

@@ -9,7 +9,7 @@ from forebay.model._wire import shown_record
 
 if TYPE_CHECKING:
     from forebay.errors import KafkaError
-    from forebay.model._metadata import RecordMetadata
+    from forebay.model._metadata import DeliveryReport
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
@@ -18,8 +18,8 @@ UNKNOWN_PARTITION = -1
 Headers = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 """A record's headers as ``send`` takes them: pairs in their order, or a mapping."""
 
-DeliveryCallback = Callable[["RecordMetadata", "KafkaError | None"], object]
-"""``on_delivery``: called with where the record went, and the error if it failed; what it returns is ignored."""
+DeliveryCallback = Callable[["DeliveryReport"], object]
+"""``on_delivery``: called with what became of the record; what it returns is ignored."""
 
 
 class TopicPartition(NamedTuple):

@@ -1,6 +1,6 @@
-from forebay.model._metadata cimport RecordMetadata
 cimport cython
 from forebay._delivery.callbacks cimport CompiledCallback
+from forebay.model._metadata cimport DeliveryReport, RecordMetadata
 
 
 @cython.no_gc

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import hears
+from cython.cimports.forebay._delivery.callbacks import deliver_to, hears
 from cython.cimports.forebay.model._arguments import listed_headers
+from cython.cimports.forebay.model._metadata import new_report
 
 from forebay._delivery.callbacks import CompiledCallback
 from forebay.errors import IllegalArgumentError
 from forebay.model import TopicPartition
 from forebay.model._arguments import as_record
-from forebay.model._metadata import RecordMetadata
+from forebay.model._metadata import DeliveryReport, RecordMetadata
 
 if TYPE_CHECKING:
-    from forebay.model import ProducerRecord
+    from forebay.model import DeliveryCallback, ProducerRecord
 
 
 # Not tracked by the garbage collector, as what it is kept in.
@@ -29,7 +29,7 @@ class Acknowledged(CompiledCallback):
     Records without a callback share one if no interceptor takes headers.
     """
 
-    def __init__(self, chain: Any, callback: Callable[..., object] | None, headers: Any) -> None:
+    def __init__(self, chain: Any, callback: DeliveryCallback | None, headers: Any) -> None:
         self.chain = chain
         self.callback = callback
         self.where: TopicPartition | None = None
@@ -74,7 +74,7 @@ class Acknowledged(CompiledCallback):
     def deliver(self, metadata: RecordMetadata, error: Any) -> object:
         self.chain.on_acknowledgement(metadata, error, self.headers)
         if self.callback is not None:
-            self.callback(metadata, error)
+            deliver_to(self.callback, new_report(metadata, error))
         return None
 
     @cython.cfunc
@@ -82,10 +82,8 @@ class Acknowledged(CompiledCallback):
     def tells_owner(self) -> cython.bint:
         return hears(self.callback)  # an interceptor is not the record's owner
 
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self.chain.on_acknowledgement(metadata, error, self.headers)
-        if self.callback is not None:
-            self.callback(metadata, error)
+    def __call__(self, report: DeliveryReport) -> None:
+        self.deliver(report._metadata, report._error)
 
 
 def shared_by_all(chain: Any) -> Acknowledged | None:

@@ -110,9 +110,9 @@ class SendPath:
             headers: pairs of str and bytes (or None), or a mapping.
             partition: its number; None lets the partitioner choose.
             timestamp: Unix time in ms, or an aware datetime; None for now.
-            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition.  Two
-                exceptions: a batch whose answer was lost may be confirmed later than its successor (the log is in order
-                all the same); what was never sent is reported at once.  What it raises is logged.
+            on_delivery: called with a DeliveryReport (``metadata``, ``error``) on the sender's thread, in order per
+                partition.  Two exceptions: a batch whose answer was lost may be confirmed later than its successor (the
+                log is in order all the same); what was never sent is reported at once.  What it raises is logged.
 
         Returns:
             A light future (``result``, ``exception``, ``done``, ``add_done_callback``).

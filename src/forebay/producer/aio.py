@@ -162,7 +162,7 @@ class AsyncKafkaProducer(FromSources):
         does, too.
 
         Args:
-            on_delivery: called on this event loop, with the record's metadata and None or the error.
+            on_delivery: called on this event loop as ``on_delivery(report)``, a DeliveryReport.
 
         Returns:
             The record's future: ``await`` it for the RecordMetadata.
@@ -227,7 +227,7 @@ class AsyncKafkaProducer(FromSources):
             return wrapped
         if not callable(callback) or inspect.iscoroutinefunction(callback):
             raise TypeError(
-                "on_delivery takes a plain function(metadata, error), which the event loop calls; to await an outcome, "
+                "on_delivery takes a plain function(report), which the event loop calls; to await an outcome, "
                 f"await the future that send() gives.  Got {callback!r}"
             )
         wrapped = LoopCallback(handover_of(loop), callback)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
@@ -27,7 +27,7 @@ from forebay.errors import (
     ProducerFencedError,
     PurgedError,
 )
-from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
+from forebay.model import DeliveryCallback, PartitionInfo, ProducerRecord, TopicPartition
 from forebay.model._arguments import as_record, listed_headers, not_callable
 from forebay.producer._acknowledged import Acknowledged
 from forebay.producer._columns import BatchDelivery
@@ -184,7 +184,7 @@ class MockProducer:
         partition: int | None = None,
         timestamp: Timestamp | None = None,
         timestamp_ms: None = None,
-        on_delivery: Callable[[Any, Any], object] | None = None,
+        on_delivery: DeliveryCallback | None = None,
     ) -> RecordFuture:
         """As ``KafkaProducer.send``, which it checks arguments like.
 

@@ -17,11 +17,11 @@ FUTURE = RECORD + PLACE
 
 
 class Listener:
-    def told(self, metadata: object, error: object) -> None:
+    def told(self, report: object) -> None:
         pass
 
 
-def told(metadata: object, error: object) -> None:
+def told(report: object) -> None:
     pass
 
 

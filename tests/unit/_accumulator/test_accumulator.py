@@ -42,7 +42,7 @@ def test_abort_of_what_waits() -> None:
     shelf = Shelf(batch_size=128, pool=64 * 1024, linger=float("inf"))
     errors: list[BaseException | None] = []
     for number in range(100):
-        shelf.append(number % 3, callback=lambda _, error: errors.append(error))
+        shelf.append(number % 3, callback=lambda report: errors.append(report.error))
     drained = shelf.drain(0) + shelf.drain(1)
     cause = KafkaError("why")
     for batch in shelf.accumulator.take_waiting():

@@ -22,7 +22,7 @@ Calls = list[tuple[RecordMetadata, BaseException | None]]
 def batch_of(count: int = 1, *, value: bytes = b"0123456789") -> tuple[ProducerBatch, RecordFuture, Calls]:
     shelf = Shelf(batch_size=512)
     calls: Calls = []
-    future = shelf.append(1, count, value, None, callback=lambda metadata, error: calls.append((metadata, error)))
+    future = shelf.append(1, count, value, None, callback=lambda report: calls.append((report.metadata, report.error)))
     (batch,) = shelf.batches(1)
     return batch, future, calls
 

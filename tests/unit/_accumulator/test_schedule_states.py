@@ -62,7 +62,7 @@ def test_abort_of_everything() -> None:
     shelf = Shelf(batch_size=128, pool=64 * 1024, linger=float("inf"))
     errors: list[BaseException | None] = []
     for number in range(100):
-        shelf.append(number % 3, callback=lambda _, error: errors.append(error))
+        shelf.append(number % 3, callback=lambda report: errors.append(report.error))
     drained = shelf.drain(0) + shelf.drain(1)
     assert shelf.schedule.has_undrained() and shelf.accumulator.has_incomplete()
     assert 0 < sum(batch.record_count for batch in drained) < 100

@@ -23,8 +23,8 @@ KINDS = [None, *(kind for kind in CompressionType if kind != CompressionType.NON
 class Told(list[tuple[int, BaseException | None]]):
     """Offsets and errors that callbacks were called with."""
 
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self.append((metadata.offset, error))
+    def __call__(self, report: Any) -> None:
+        self.append((report.metadata.offset, report.error))
 
 
 def shelf_of(kind: CompressionType | None, **options: Any) -> Shelf:

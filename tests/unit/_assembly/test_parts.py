@@ -160,7 +160,7 @@ def test_batches_of_one_record() -> None:
 def test_a_callback_s_error_is_reported_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
 
-    def told(metadata: Any, error: Any) -> None:
+    def told(report: Any) -> None:
         raise ValueError("of the callback")
 
     for _ in range(100):
@@ -172,6 +172,25 @@ def test_a_callback_s_error_is_reported_once_in_a_while(caplog: pytest.LogCaptur
     # Where it was raised, not only that it was.
     assert lines[0].exc_info is not None and 'raise ValueError("of the callback")' in caplog.text
     assert world.values() == [b"v"] * 100
+
+
+def of_two(metadata: object, error: object) -> None: ...
+
+
+def not_inside(report: object) -> None:
+    of_two(report)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("given", "hint"), [(of_two, True), (not_inside, False)])
+def test_a_callback_of_another_shape_is_told_its_shape(
+    given: Any, hint: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.send(on_delivery=given)
+    world.settle()
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "forebay.callbacks"]
+    assert "missing 1 required positional argument: 'error'" in line
+    assert ("on_delivery is called with one argument, a DeliveryReport" in line) == hint
 
 
 def test_the_version_is_told_to_brokers_and_to_readers_of_the_metrics() -> None:

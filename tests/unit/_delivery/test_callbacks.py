@@ -15,6 +15,7 @@ from forebay._delivery.callbacks import DeliveryCallbacks
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
+from forebay.model import DeliveryReport, RecordMetadata
 from tests.unit._accumulator.shelf import Shelf, quiet
 
 # Which of three callbacks a record has, or none.
@@ -29,7 +30,7 @@ class Listeners:
         self.functions = [self.make(number) for number in range(3)]
 
     def make(self, number: int) -> Any:
-        return lambda metadata, error: self.heard.append((number, metadata, error))
+        return lambda report: self.heard.append((number, report.metadata, report.error))
 
 
 def filled(choices: list[int | None], listeners: Listeners) -> BatchResult:
@@ -62,23 +63,54 @@ def test_each_is_called_once_with_its_own_record(choices: list[int | None]) -> N
     assert listeners.heard == expected(choices, {number: 500 + number for number in range(len(choices))})
 
 
-@given(keeps=st.lists(st.booleans(), min_size=1, max_size=60))
-def test_metadata_that_somebody_keeps_does_not_change(keeps: list[bool]) -> None:
+@given(keeps=st.lists(st.sampled_from(["", "report", "metadata"]), min_size=1, max_size=60))
+def test_what_somebody_keeps_does_not_change(keeps: list[str]) -> None:
     """What nobody keeps is used anew for the next record."""
     shelf = Shelf(batch_size=1 << 20)
     kept: list[Any] = []
     seen: list[int] = []
 
-    def delivered(metadata: Any, error: object) -> None:
-        if keeps[len(seen)]:
-            kept.append(metadata)
-        seen.append(metadata.offset)
+    def delivered(report: Any) -> None:
+        keep = keeps[len(seen)]
+        if keep:
+            kept.append(report if keep == "report" else report.metadata)
+        seen.append(report.metadata.offset)
 
     for _ in keeps:
         shelf.append(0, callback=delivered)
     shelf.batches()[0].result.settle(500, -1, None, None, len(keeps), quiet)
     assert seen == [500 + number for number in range(len(keeps))]
-    assert [metadata.offset for metadata in kept] == [500 + number for number, keep in enumerate(keeps) if keep]
+    found = [each.metadata if isinstance(each, DeliveryReport) else each for each in kept]
+    assert [metadata.offset for metadata in found] == [500 + number for number, keep in enumerate(keeps) if keep]
+
+
+@pytest.mark.parametrize("own", [None, {1: KafkaError("second")}])
+def test_reports_of_a_failed_batch_that_somebody_keeps_do_not_change(own: dict[int, KafkaError] | None) -> None:
+    """One record of a batch may have an error of its own (KIP-467)."""
+    shelf = Shelf(batch_size=1 << 20)
+    kept: list[Any] = []
+    for _ in range(3):
+        shelf.append(0, callback=kept.append)
+    shelf.batches()[0].result.settle(-1, -1, KafkaError("all"), own, 3, quiet)
+    assert [str(report.error) for report in kept] == ["all", "second" if own else "all", "all"]
+    assert {report.metadata for report in kept} == {RecordMetadata("test", 0, -1, -1, -1, -1)}
+
+
+def test_a_callback_that_raises_its_error_leaves_no_garbage() -> None:
+    """The error's traceback refers to the report, and that to the error."""
+    shelf = Shelf(batch_size=1 << 20)
+
+    def raises(report: DeliveryReport) -> None:
+        assert report.error is not None
+        raise report.error
+
+    class Own(KafkaError):
+        pass
+
+    shelf.append(0, callback=raises)
+    shelf.batches()[0].result.settle(-1, -1, Own("no"), None, 1, lambda raised, result: None)
+    gc.collect()
+    assert [each for each in gc.get_objects() if isinstance(each, Own) and each.__traceback__ is not None] == []
 
 
 @settings(deadline=None)
@@ -124,7 +156,7 @@ def test_what_one_raises_does_not_stop_the_others() -> None:
     listeners = Listeners()
     raised: list[BaseException] = []
 
-    def bad(metadata: Any, error: Any) -> None:
+    def bad(report: Any) -> None:
         raise SystemExit(3)
 
     listeners.functions[1] = bad
@@ -136,7 +168,7 @@ def test_what_one_raises_does_not_stop_the_others() -> None:
 def test_the_functions_are_let_go_with_the_outcome() -> None:
     """A callback that refers to its own batch would otherwise live for ever: nothing here is known to the collector."""
 
-    def callback(metadata: Any, error: Any) -> None:
+    def callback(report: Any) -> None:
         assert holder
 
     holder: list[Any] = []

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from forebay import DeliveryReport
 from forebay._delivery.future import RecordFuture, failed_future, wait_for
 from forebay._delivery.result import BatchResult
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
@@ -117,9 +118,7 @@ def test_callbacks_in_order_then_waiters() -> None:
     events: list[object] = []
     shelf = Shelf(batch_size=4096)
     for number in range(5):
-        shelf.append(
-            0, 1, b"v", callback=lambda metadata, error, number=number: events.append((number, metadata.offset))
-        )
+        shelf.append(0, 1, b"v", callback=lambda report, number=number: events.append((number, report.metadata.offset)))
     (batch,) = shelf.batches()
     batch.result.subscribe(CountingTicket(lambda: events.append("woken")))
     batch.complete(100, -1, quiet)
@@ -186,12 +185,12 @@ def test_what_a_callback_raises_is_reported_and_stops_nothing(raised: BaseExcept
     reports = Reports()
     seen: list[int] = []
 
-    def bad(metadata: RecordMetadata, error: BaseException | None) -> None:
+    def bad(report: DeliveryReport) -> None:
         raise raised
 
     shelf = Shelf(batch_size=4096)
     shelf.append(0, 1, callback=bad)
-    shelf.append(0, 1, callback=lambda metadata, error: seen.append(metadata.offset))
+    shelf.append(0, 1, callback=lambda report: seen.append(report.metadata.offset))
     (batch,) = shelf.batches()
     batch.complete(0, -1, reports)
     assert reports == [(raised, batch.result)] and seen == [1] and batch.result.done
@@ -285,7 +284,7 @@ def test_raising_the_error_pins_no_frame(way: str) -> None:
     def use(local: Local) -> None:
         told: list[Any] = []
         shelf = Shelf()
-        future = shelf.append(callback=lambda metadata, error: told.append(error))
+        future = shelf.append(callback=lambda report: told.append(report.error))
         (batch,) = shelf.drain(0)
         single = {0: CorruptRecordError("first")} if way == "one record's" else None
         assert batch.fail(KafkaError("batch"), single, quiet)
@@ -395,7 +394,7 @@ def test_a_callback_sees_the_outcome_that_others_do_not_see_yet() -> None:
 def test_a_failed_future_has_run_its_callback() -> None:
     calls: list[tuple[object, object]] = []
     error = KafkaError("too large")
-    future = failed_future("t", -1, error, lambda metadata, told: calls.append((metadata, told)), quiet)
+    future = failed_future("t", -1, error, lambda report: calls.append((report.metadata, report.error)), quiet)
     ((metadata, told),) = calls
     assert metadata == RecordMetadata("t", -1, -1, -1, -1, -1)
     assert future.done() and repr(future.exception(0)) == repr(told) == repr(error)
@@ -404,7 +403,7 @@ def test_a_failed_future_has_run_its_callback() -> None:
 def test_ctrl_c_in_its_callback_reaches_the_caller() -> None:
     """It runs on the caller's own thread."""
 
-    def interrupted(metadata: object, error: object) -> None:
+    def interrupted(report: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -414,7 +413,7 @@ def test_ctrl_c_in_its_callback_reaches_the_caller() -> None:
 def test_what_else_the_callback_raises_is_reported() -> None:
     reported: list[BaseException] = []
 
-    def bad(metadata: object, error: object) -> None:
+    def bad(report: object) -> None:
         raise ValueError("of the callback")
 
     future = failed_future("t", 0, KafkaError("x"), bad, lambda error, result: reported.append(error))

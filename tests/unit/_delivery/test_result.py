@@ -42,7 +42,7 @@ def pending(count: int, **more: Any) -> tuple[list[RecordFuture], BatchResult]:
 def test_an_outcome_told_before_the_callbacks_run() -> None:
     """Whoever waits goes on; the callbacks hear the same outcome later, whatever is set then."""
     heard: list[str] = []
-    futures, result = pending(2, callback=lambda metadata, error: heard.append(f"delivery {metadata.offset}"))
+    futures, result = pending(2, callback=lambda report: heard.append(f"delivery {report.metadata.offset}"))
     futures[1].add_done_callback(lambda future: heard.append(f"done {future.result(0).offset}"))
     ticket = CountingTicket()
     assert not result.subscribe(ticket)
@@ -66,7 +66,7 @@ def test_an_outcome_that_is_set_is_told_as_it_is() -> None:
 def test_what_was_told_early_holds_for_the_parts() -> None:
     """close() gave up the batch, and then the sender's thread splits it: the callbacks hear what the futures say."""
     told: list[Any] = []
-    futures, whole = pending(4, callback=lambda metadata, error: told.append((metadata.offset, str(error))))
+    futures, whole = pending(4, callback=lambda report: told.append((report.metadata.offset, str(report.error))))
     assert not whole.settle_early(-1, -1, KafkaError("closed"), 4)
     first, second = BatchResult("test", 0, None, 0), BatchResult("test", 0, None, 2)
     assert split_result(whole, [first, second])
@@ -83,7 +83,7 @@ def test_what_was_told_early_holds_for_the_parts() -> None:
 class Outcome:
     """A batch of so many records, each with a callback; and what became of each callback."""
 
-    def __init__(self, records: int, callback: Callable[[Any, Any], None] | None = None) -> None:
+    def __init__(self, records: int, callback: Callable[[Any], None] | None = None) -> None:
         world = World(linger_ms=1000)
         self.told: list[Any] = [None] * records
         self.raised: list[BaseException] = []
@@ -92,8 +92,8 @@ class Outcome:
             world.send(on_delivery=callback or self.tell)
         (self.batch,) = world.accumulator.incomplete()
 
-    def tell(self, metadata: Any, error: Any) -> None:
-        self.told[metadata.offset] = metadata
+    def tell(self, report: Any) -> None:
+        self.told[report.metadata.offset] = report.metadata
 
     def note(self, error: BaseException, result: Any) -> None:
         self.raised.append(error)
@@ -183,7 +183,7 @@ def test_what_there_is_no_memory_to_say_is_said_later(caplog: pytest.LogCaptureF
 
 
 def test_a_callback_that_raises_for_lack_of_memory_has_raised(caplog: pytest.LogCaptureFixture) -> None:
-    def callback(metadata: Any, error: Any) -> None:
+    def callback(report: Any) -> None:
         raise MemoryError("its own")
 
     outcome = Outcome(3, callback)
@@ -200,11 +200,11 @@ class NoRoom:
         self.calls = 0
         self.told: list[int] = []
 
-    def __call__(self, metadata: Any, error: Any) -> None:
+    def __call__(self, report: Any) -> None:
         self.calls += 1
         if self.calls - 1 in self.fails:
             raise MemoryError
-        self.told.append(metadata.offset)
+        self.told.append(report.metadata.offset)
 
 
 @contextmanager
@@ -239,10 +239,10 @@ def test_a_future_s_callback_too(caplog: pytest.LogCaptureFixture) -> None:
     world.send()
     future = world.send()
     with not_entered():
-        future.add_done_callback(lambda _: NoRoom({0})(None, None))
+        future.add_done_callback(lambda _: NoRoom({0})(None))
         world.settle()
         assert said(caplog) == [1]
-        future.add_done_callback(lambda _: NoRoom({0})(None, None))
+        future.add_done_callback(lambda _: NoRoom({0})(None))
     assert said(caplog) == [1, 1]
 
 

@@ -74,7 +74,7 @@ def test_callbacks_move_in_order() -> None:
 
 def test_on_delivery_gets_the_part_s_offset() -> None:
     heard: list[tuple[int, Any]] = []
-    _, whole = pending(4, callback=lambda metadata, error: heard.append((metadata.offset, error)))
+    _, whole = pending(4, callback=lambda report: heard.append((report.metadata.offset, report.error)))
     first, second = split(whole, 0, 2)
     first.settle(10, -1, None, None, 2, quiet)
     second.settle(20, -1, None, {1: KafkaError("bad")}, 2, quiet)

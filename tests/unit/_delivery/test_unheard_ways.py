@@ -37,11 +37,11 @@ def swallow(call: Callable[[], object]) -> None:
 
 def given_callback(world: World) -> None:
     fail(world)
-    world.producer.send("t", b"v", on_delivery=lambda metadata, error: None)
+    world.producer.send("t", b"v", on_delivery=lambda report: None)
 
 
 def given_callback_too_large(world: World) -> None:
-    world.producer.send("t", LARGE, on_delivery=lambda metadata, error: None)
+    world.producer.send("t", LARGE, on_delivery=lambda report: None)
 
 
 def done_callback_before(world: World) -> None:
@@ -63,7 +63,7 @@ def callback_of_a_loop(world: World) -> None:
     async def main() -> None:
         fail(world)
         producer = AsyncKafkaProducer._around(world.producer)
-        await producer.send("t", b"v", on_delivery=lambda metadata, error: None)
+        await producer.send("t", b"v", on_delivery=lambda report: None)
         await asyncio.sleep(0.1)
 
     drive(world, main)

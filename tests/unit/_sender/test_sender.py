@@ -137,8 +137,8 @@ def test_appends_in_the_callbacks_of_an_expiry() -> None:
     hold(world)
     errors: list[BaseException | None] = []
 
-    def again(metadata: Any, error: BaseException | None) -> None:
-        errors.append(error)
+    def again(report: Any) -> None:
+        errors.append(report.error)
         world.send(b"again", partition=1)
 
     for _ in range(10):
@@ -308,7 +308,7 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
     order: list[bytes] = []
 
     def note(value: bytes) -> Callable[..., None]:
-        return lambda metadata, error: order.append(value)
+        return lambda report: order.append(value)
 
     for number in range(20):
         world.send(b"%d" % number, on_delivery=note(b"%d" % number))

@@ -38,7 +38,7 @@ def refusing() -> Iterator[None]:
     logger.removeFilter(trouble)
 
 
-def raises(metadata: Any, error: Any) -> None:
+def raises(report: Any) -> None:
     raise Indescribable
 
 
@@ -171,7 +171,7 @@ def test_a_callback_cannot_wait_for_another_record() -> None:
 def test_ctrl_c_in_a_refused_record_s_callback_gets_through() -> None:
     world = World(max_request_size=1000)
 
-    def interrupted(metadata: Any, error: Any) -> None:
+    def interrupted(report: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

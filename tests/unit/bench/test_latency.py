@@ -169,7 +169,7 @@ def test_every_way_to_poll_hands_over_each_record_and_polls(way: latency.Way, mo
 
     def drive(send: latency.Send, rest: latency.Rest) -> None:
         for number in range(3):
-            send(lambda one, other, number=number: called.append(number))  # type: ignore[misc]
+            send(lambda one, other, number=number: called.append(number))
             rest(0)
 
     latency.with_confluent({"bootstrap": "", "topic": "t", "linger_ms": 0, "way": way.name}, drive)

@@ -12,7 +12,7 @@ from forebay.cli.input.rows import BadRow, Row
 from forebay.config import ProducerConfig
 from forebay.errors import IllegalStateError, KafkaError
 from forebay.errors._base import own_copy
-from forebay.model import RecordMetadata
+from forebay.model import DeliveryCallback, DeliveryReport, RecordMetadata
 from forebay.producer import KafkaProducer
 from forebay.producer._columns.batch_delivery import FailedRows
 
@@ -146,7 +146,7 @@ class FakeProducer:
         partition: int | None = None,
         timestamp: int | None = None,
         *,
-        on_delivery: Callable[[RecordMetadata, KafkaError | None], object],
+        on_delivery: DeliveryCallback,
     ) -> None:
         record = Sent(topic, value, key, headers, partition, timestamp)
         refusal = self._raising(record)
@@ -154,7 +154,8 @@ class FakeProducer:
             raise refusal
         self.sent.append(record)
         sizes = [-1 if part is None else len(part) for part in (key, value)]
-        on_delivery(RecordMetadata(topic, partition or 0, len(self.sent), -1, *sizes), self._outcome(record))
+        metadata = RecordMetadata(topic, partition or 0, len(self.sent), -1, *sizes)
+        on_delivery(DeliveryReport(metadata, self._outcome(record)))
 
     def send_batch(
         self, topic: str, values: Any, *, key: Any, headers: Any, partition: Any, timestamp: Any

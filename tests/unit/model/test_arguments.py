@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from forebay import DeliveryReport
 from forebay.errors import IllegalArgumentError, KafkaError
 from forebay.interceptors import ProducerInterceptors
 from forebay.model import ProducerRecord, RecordMetadata
@@ -115,9 +116,12 @@ def test_interceptors_hear_first_then_the_callback() -> None:
             events.append(f"interceptor {metadata.partition} {error}")
 
     metadata, error = RecordMetadata("t", 3, -1, -1, -1, -1), KafkaError("no")
-    Acknowledged(ProducerInterceptors([Listening()]), lambda *_: events.append("callback"), ())(metadata, error)
-    Acknowledged(ProducerInterceptors([Listening()]), None, ())(metadata, None)
-    assert events == ["interceptor 3 no", "callback", "interceptor 3 None"]
+    told = Acknowledged(
+        ProducerInterceptors([Listening()]), lambda report: events.append(f"callback {report.error}"), ()
+    )
+    told(DeliveryReport(metadata, error))
+    Acknowledged(ProducerInterceptors([Listening()]), None, ())(DeliveryReport(metadata))
+    assert events == ["interceptor 3 no", "callback no", "interceptor 3 None"]
 
 
 def test_headers_are_kept_only_for_interceptors_that_take_them() -> None:
@@ -131,6 +135,6 @@ def test_headers_are_kept_only_for_interceptors_that_take_them() -> None:
     heard: list[Any] = []
     kept = Acknowledged(ProducerInterceptors([Old(), Taking()]), None, [("a", b"1")])
     kept.note_headers([("a", b"1"), ("b", b"2")])
-    kept(None, None)
+    kept(DeliveryReport(RecordMetadata("t", 0, -1, -1, -1, -1)))
     assert heard == [(("a", b"1"), ("b", b"2"))]
     assert Acknowledged(ProducerInterceptors([Old()]), None, [("a", b"1")]).headers == ()

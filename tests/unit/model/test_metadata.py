@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from forebay.model import RecordMetadata
+from forebay.errors import RecordTooLargeError
+from forebay.model import DeliveryReport, RecordMetadata
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "serialized_key_size", "serialized_value_size")
 VALUES = ("topic", 3, 42, 1_700_000_000_000, -1, 1)
@@ -99,3 +100,31 @@ def test_metadata_knows_whether_the_broker_told_an_offset_and_a_timestamp() -> N
     known = RecordMetadata("t", 0, 0, 0, 0, 0)
     assert (unknown.has_offset, unknown.has_timestamp) == (False, False)
     assert (known.has_offset, known.has_timestamp) == (True, True)
+
+
+def test_a_report_has_the_metadata_and_the_error() -> None:
+    error = RecordTooLargeError("no")
+    good, bad = DeliveryReport(made()), DeliveryReport(made(), error)
+    assert (good.metadata, good.error, bad.metadata, bad.error) == (made(), None, made(), error)
+    assert (good == DeliveryReport(made()), good == bad, good != made(), len({good, bad})) == (True, False, True, 2)
+    assert repr(good) == "<DeliveryReport of topic-3@42: acknowledged>"
+    assert repr(bad) == "<DeliveryReport of topic-3@42: RecordTooLargeError('no')>"
+    match bad:
+        case DeliveryReport(metadata, RecordTooLargeError()):
+            assert metadata.offset == 42
+        case _:
+            pytest.fail("no match")
+
+
+def test_a_report_cannot_be_taken_for_metadata_and_error() -> None:
+    """A callback that unpacks it fails at once; nothing is taken for the other."""
+    report: Any = DeliveryReport(made())
+    with pytest.raises(TypeError):
+        _, _ = report
+    with pytest.raises(AttributeError):
+        report.error = None
+
+
+def test_a_report_can_be_pickled() -> None:
+    report = pickle.loads(pickle.dumps(DeliveryReport(made(), RecordTooLargeError("no"))))
+    assert (report.metadata, str(report.error)) == (made(), "no")

@@ -23,7 +23,7 @@ from forebay.errors import (
     TimeoutError,
     TopicAuthorizationError,
 )
-from forebay.model import ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
+from forebay.model import DeliveryReport, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
 from forebay.producer import KafkaProducer
 from forebay.producer._transactional import TransactionalCalls
 from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
@@ -247,9 +247,9 @@ def test_callbacks_run_on_the_loop_in_order() -> None:
     async def main() -> None:
         thread = threading.get_ident()
 
-        def on_delivery(metadata: RecordMetadata, error: BaseException | None) -> None:
-            assert error is None and asyncio.get_running_loop() is not None
-            told.append((threading.get_ident() - thread, metadata.offset))
+        def on_delivery(report: DeliveryReport) -> None:
+            assert report.error is None and asyncio.get_running_loop() is not None
+            told.append((threading.get_ident() - thread, report.metadata.offset))
 
         for _ in range(20):
             await producer.send("test", b"a", partition=0, on_delivery=on_delivery)
@@ -265,7 +265,7 @@ def test_a_callback_hears_of_a_record_that_was_refused() -> None:
     told: list[BaseException | None] = []
 
     async def main() -> None:
-        await ours(world).send("test", bytes(900), partition=0, on_delivery=lambda _metadata, error: told.append(error))
+        await ours(world).send("test", bytes(900), partition=0, on_delivery=lambda report: told.append(report.error))
         await asyncio.sleep(0)
 
     drive(world, main)

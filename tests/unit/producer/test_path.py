@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from forebay import DeliveryReport
 from forebay._delivery.future import RecordFuture
 from forebay.errors import (
     BufferExhaustedError,
@@ -79,8 +80,8 @@ def test_a_callback_that_sends_has_the_waiters_served_first(monkeypatch: pytest.
     ticket = CountingTicket()
     sent_again: list[BaseException | None] = []
 
-    def again(metadata: RecordMetadata, error: BaseException | None) -> None:
-        if metadata.partition < 4:
+    def again(report: DeliveryReport) -> None:
+        if report.metadata.partition < 4:
             future = world.send(bytes(900), partition=63)
             sent_again.append(future.exception(0) if future.done() else None)
 
@@ -457,9 +458,7 @@ def test_what_cannot_be_called_is_no_callback(method: str, watched: bool) -> Non
     world = World(interceptor_classes=[Watching()] if watched else [])
     send = getattr(world.producer, method)
     for given in (5, "told", [print]):
-        with pytest.raises(
-            TypeError, match=r"on_delivery must be a callable\(metadata, error\) or None, got (int|s|l)"
-        ):
+        with pytest.raises(TypeError, match=r"on_delivery must be a callable\(report\) or None, got (int|s|l)"):
             send("test", b"v", on_delivery=given)
     assert not world.accumulator.has_incomplete()
     future = send("test", b"v")

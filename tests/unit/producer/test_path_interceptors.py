@@ -26,7 +26,7 @@ class Hearing:
         self.told = Told()
 
     def on_acknowledgement(self, metadata: Any, error: Any) -> None:
-        self.told(metadata, error)
+        self.told.append((metadata, error))
 
 
 class HearingHeaders:
@@ -37,7 +37,7 @@ class HearingHeaders:
         self.headers: list[Any] = []
 
     def on_acknowledgement(self, metadata: Any, error: Any, headers: Any = ()) -> None:
-        self.told(metadata, error)
+        self.told.append((metadata, error))
         self.headers.append(headers)
 
 

@@ -101,7 +101,7 @@ def test_what_is_sent_after_flush_began_is_not_waited_for() -> None:
     world.send(b"before")
     told: list[Any] = []
 
-    def another(metadata: Any, error: Any) -> None:
+    def another(report: Any) -> None:
         told.append(world.send(b"after", partition=1))
 
     world.send(b"with it", on_delivery=another)

@@ -62,7 +62,7 @@ def test_not_from_a_callback() -> None:
     world.begin()
     raised: list[BaseException] = []
 
-    def on_delivery(metadata: object, error: object) -> None:
+    def on_delivery(report: object) -> None:
         for call in (world.producer.commit_transaction, world.producer.begin_transaction):
             try:
                 call()

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay import KafkaProducer
+from forebay import DeliveryReport, KafkaProducer
 from forebay.errors import (
     ConfigError,
     IllegalArgumentError,
@@ -70,8 +70,8 @@ def test_a_test_decides_the_outcomes() -> None:
     producer = MockProducer(auto_complete=False)
     told: list[tuple[int, KafkaError | None]] = []
 
-    def note(metadata: RecordMetadata, error: KafkaError | None) -> None:
-        told.append((metadata.offset, error))
+    def note(report: DeliveryReport) -> None:
+        told.append((report.metadata.offset, report.error))
 
     futures = [producer.send("t", b"%d" % number, on_delivery=note) for number in range(3)]
     assert not any(future.done() for future in futures) and told == []

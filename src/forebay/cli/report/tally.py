@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from forebay.cli.failure import one_line, reason
 from forebay.errors import IllegalStateError, KafkaError
-from forebay.model import RecordMetadata
+from forebay.model import DeliveryReport
 
 if TYPE_CHECKING:
     from forebay import BatchDelivery
@@ -45,8 +45,9 @@ class Tally:
         self._lock = threading.Lock()
         self._kinds: Counter[str] = Counter()
 
-    def settled(self, name: str, number: int, metadata: RecordMetadata, error: KafkaError | None) -> None:
+    def settled(self, name: str, number: int, report: DeliveryReport) -> None:
         """The outcome of the record at this place of the input; bound to the place it is an ``on_delivery``."""
+        metadata, error = report.metadata, report.error
         if error is None:
             # -1 stands for null.
             size = max(metadata.serialized_key_size, 0) + max(metadata.serialized_value_size, 0)

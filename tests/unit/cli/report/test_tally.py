@@ -17,7 +17,7 @@ from forebay.errors import (
     RecordTooLargeError,
     TimeoutError,
 )
-from forebay.model import RecordMetadata
+from forebay.model import DeliveryReport, RecordMetadata
 from forebay.producer._columns.batch_delivery import FailedRows
 from tests.unit.cli.fakes import FakeDelivery
 
@@ -27,8 +27,8 @@ NOWHERE = RecordMetadata("t", -1, -1, -1, -1, -1)
 
 def test_acknowledged_records_and_their_bytes() -> None:
     tally = Tally(lambda line: None)
-    tally.settled("x", 1, HERE, None)
-    tally.settled("x", 2, RecordMetadata("t", 1, 6, -1, 3, -1), None)
+    tally.settled("x", 1, DeliveryReport(HERE))
+    tally.settled("x", 2, DeliveryReport(RecordMetadata("t", 1, 6, -1, 3, -1)))
     assert (tally.acknowledged, tally.bytes, tally.failed, tally.settled_count) == (2, 10, 0, 2)
     assert tally.unsaid() == []
 
@@ -36,8 +36,8 @@ def test_acknowledged_records_and_their_bytes() -> None:
 def test_a_failure_names_place_reason_and_partition() -> None:
     lines: list[str] = []
     tally = Tally(lines.append)
-    tally.settled("x.txt", 3, HERE, RecordTooLargeError("too\nlarge"))
-    tally.settled("x.txt", 4, NOWHERE, RecordTooLargeError("too large"))
+    tally.settled("x.txt", 3, DeliveryReport(HERE, RecordTooLargeError("too\nlarge")))
+    tally.settled("x.txt", 4, DeliveryReport(NOWHERE, RecordTooLargeError("too large")))
     tally.failed_silently()
     assert lines == [r"x.txt:3: too\nlarge (partition 1)", "x.txt:4: too large"]
     assert (tally.failed, tally.stuck) == (3, None)
@@ -82,7 +82,7 @@ def test_the_many_of_a_kind_are_counted() -> None:
     lines: list[str] = []
     tally = Tally(lines.append)
     for number in range(LINES_PER_KIND + 5):
-        tally.settled("x", number, NOWHERE, TimeoutError("late"))
+        tally.settled("x", number, DeliveryReport(NOWHERE, TimeoutError("late")))
     tally.fail("bad input", "x:9: not JSON")
     assert len(lines) == LINES_PER_KIND + 1
     assert tally.unsaid() == ["5 more records failed like these: TimeoutError"]
@@ -101,5 +101,5 @@ def test_the_many_of_a_kind_are_counted() -> None:
 )
 def test_what_the_next_record_could_not_do_better(error: KafkaError, stuck: bool) -> None:
     tally = Tally(lambda line: None)
-    tally.settled("x", 1, NOWHERE, error)
+    tally.settled("x", 1, DeliveryReport(NOWHERE, error))
     assert tally.stuck is (error if stuck else None)

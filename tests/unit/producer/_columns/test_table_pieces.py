@@ -219,7 +219,7 @@ class Interceptor:
         )
 
     def on_acknowledgement(self, metadata: Any, error: BaseException | None) -> None:
-        self.told(metadata, error)
+        self.told.append((metadata, error))
 
 
 def test_interceptors_see_every_row() -> None:
