@@ -55,6 +55,7 @@ SMALL = {
     "forebay/_assembly/tls.py": "TLS for security, and for oauth, which security calls.",
     "forebay/_insight/telemetry/instance.py": "Of each producer's start, without the reporter that writes it.",
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
+    "forebay/_sender/warming.py": "Loaded by warm_up() alone.",
     "forebay/aio.py": "A public name.",
     "forebay/pipeline.py": "A public name.",
     "forebay/control/_assembly.py": "_assembly stands below it.",

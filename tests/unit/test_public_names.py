@@ -58,6 +58,7 @@ PRODUCER = {
     "transaction",
     "transaction_version",
     "transactional_id",
+    "warm_up",
 }
 FUTURE = {
     "add_done_callback",

@@ -29,6 +29,7 @@ WRONG = [
 GIVEN: dict[str, Any] = {
     "topic": "test", "partition": 0, "name": "test", "keys": (), "transactional_id": "t", "transactional_ids": ("t",),
     "producer_id": 1, "producer_epoch": 0, "commit": True, "version": 2, "offsets": {("test", 0): 1}, "group": "g",
+    "topics": ("test",),
 }  # fmt: skip
 
 

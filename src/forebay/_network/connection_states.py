@@ -327,6 +327,10 @@ class ConnectionStates:
         """Ms after which it is worth asking again whether the node is ready; events may come earlier."""
         return self.throttle_delay(node_id, now) or self.connection_delay(node_id, now)
 
+    def is_ready(self, node_id: int) -> bool:
+        """Whether the connection is open and its handshake over; any thread."""
+        return (state := self.nodes.get(node_id)) is not None and state.state is READY
+
     def failed(self, node_id: int) -> bool:
         """Whether the last connection, or the attempt at one, failed."""
         return (state := self.nodes.get(node_id)) is not None and state.state in ABSENT

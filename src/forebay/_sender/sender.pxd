@@ -13,7 +13,7 @@ from forebay._transactions.manager cimport TransactionManager
 
 
 # Everything belongs to the sender's thread, except closing and forced, which any thread sets,
-# and purges, to which any thread appends (_sender/purging.py).
+# purges, to which any thread appends (_sender/purging.py), and warm_ups, which any thread also shortens.
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
@@ -42,6 +42,7 @@ cdef class Sender:
     cdef readonly bint closing
     cdef readonly bint forced
     cdef readonly list purges
+    cdef readonly list warm_ups
     cdef bint unfinished_turn                  # a turn began to drain and did not come to its wait
     cpdef run_once(self, double now)
     cdef _begin_turn(self, double now)

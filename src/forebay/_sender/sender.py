@@ -82,12 +82,10 @@ class Sender:
         report: Callable[[BaseException, Any], None],
         requests: TransactionalRequests | None = None,
     ) -> None:
-        self.accumulator = accumulator
-        self.schedule = accumulator.schedule
+        self.accumulator, self.schedule = accumulator, accumulator.schedule
         self.client = client
-        self.metadata = metadata
+        self.metadata, self.metrics = metadata, metrics
         self.transactions = transactions
-        self.metrics = metrics
         self.sensors = RequestSensors(metrics)
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
         self.outcomes = self._make_outcomes(report, options)
@@ -106,6 +104,7 @@ class Sender:
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unfinished_turn = False
         self.purges: list[Any] = []
+        self.warm_ups: list[Any] = []
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None], options: SenderOptions) -> OutcomeHandler:
         return OutcomeHandler(
@@ -152,9 +151,11 @@ class Sender:
         if len(self.purges) > 0:
             self._purge(now)
         # Before batches take all the room of a connection.
-        telemetry_due: cython.double = INFINITY
+        due: cython.double = INFINITY
         if self.telemetry is not None:
-            telemetry_due = self.telemetry.turn(now, self.closing and not self._has_records())
+            due = self.telemetry.turn(now, self.closing and not self._has_records())
+        if len(self.warm_ups) > 0:
+            due = min(due, *[each.turn(now) for each in list(self.warm_ups)])
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         pool_due: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
@@ -166,7 +167,7 @@ class Sender:
         if self.outcomes.unheard.waiting:
             delay = min(delay, self.outcomes.unheard.look(now))
         self.unfinished_turn = False
-        self.client.poll(min(delay, pool_due, telemetry_due), now)
+        self.client.poll(min(delay, pool_due, due), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
         return None
@@ -211,7 +212,7 @@ class Sender:
             return -1
         if transactions.has_producer_id:
             return -1
-        return float(self.producer_ids.turn(now, self.schedule.has_undrained()))
+        return float(self.producer_ids.turn(now, len(self.warm_ups) > 0 or self.schedule.has_undrained()))
 
     @cython.cfunc
     @cython.exceptval(-2)

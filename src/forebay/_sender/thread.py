@@ -19,6 +19,7 @@ from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
 
 if TYPE_CHECKING:
+    from forebay._sender.warming import WarmUp
     from forebay._transactions.result import TransactionalResult
 
 logger = logging.getLogger("forebay.sender")
@@ -103,7 +104,7 @@ class SenderThread:
             How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
         """
         settled = self.sender.settle_early()
-        self._end_purges()
+        self._end_requests()
         return settled
 
     def purge(self, *, in_queue: bool, in_flight: bool) -> TransactionalResult:
@@ -115,16 +116,27 @@ class SenderThread:
         from forebay._sender.purging import Purge
 
         request = Purge.of(self.sender.accumulator.incomplete_batches, in_queue=in_queue, in_flight=in_flight)
-        self.sender.purges.append(request)
-        if self._ended.is_set():
-            self._end_purges()  # it may have ended before it could see this one
-        else:
-            self.sender.wakeup()
+        self._ask(self.sender.purges, request)
         return request.result
 
-    def _end_purges(self) -> None:
-        # All records have their outcome.
-        for request in list(self.sender.purges):
+    def warm_up(self, request: WarmUp) -> None:
+        """Asks the thread for what ``request`` names, until its result is there.  Any thread."""
+        self._ask(self.sender.warm_ups, request)
+
+    def end_warm_up(self, request: WarmUp) -> None:
+        """Takes a request back; nobody waits for it any more.  Any thread."""
+        self.sender.warm_ups.remove(request)
+
+    def _ask(self, requests: list[Any], request: Any) -> None:
+        requests.append(request)
+        if self._ended.is_set():
+            self._end_requests()  # it may have ended before it could see this one
+        else:
+            self.sender.wakeup()
+
+    def _end_requests(self) -> None:
+        # All records have their outcome, and nothing is connected.
+        for request in [*self.sender.purges, *self.sender.warm_ups]:
             request.result.settle()
 
     def _end_failed_start(self) -> None:
@@ -169,7 +181,7 @@ class SenderThread:
             # In any case: close() waits for this without a limit.
             self.finished = True
             self._ended.set()
-            self._end_purges()
+            self._end_requests()
 
     def _give_up_and_close(self) -> None:
         self.sender.accumulator.close()

@@ -11,8 +11,8 @@ import asyncio
 import inspect
 import logging
 import math
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self, Unpack
@@ -25,20 +25,21 @@ from forebay._runtime.times import seconds
 from forebay._sender.lifecycle import time_left
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
-from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
-from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
+from forebay.errors import KafkaError, TimeoutError
+from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata
 from forebay.model._arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
+from forebay.producer._aio_transactional import AsyncTransactionalCalls
 from forebay.producer._columns import BatchDelivery
 from forebay.producer._pending import PendingSend, pending_send
 from forebay.producer._refusals import send_and_wait_shape, send_shape
-from forebay.producer._transactional import Call
+from forebay.producer._sender_calls import Warming
 
 if TYPE_CHECKING:
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.times import Seconds, Timestamp
     from forebay.config._typed import ProducerOptions
-    from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
+    from forebay.model import DeliveryCallback
 
 __all__ = ["AsyncKafkaProducer"]
 
@@ -56,7 +57,7 @@ LONGEST_HOLD_S = 0.001
 
 
 @hinted(ASYNC_PRODUCER)
-class AsyncKafkaProducer(FromSources):
+class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
     """A Kafka producer for asyncio and uvloop; used by the tasks of any event loop of the process.
 
     ::
@@ -141,6 +142,19 @@ class AsyncKafkaProducer(FromSources):
         finally:
             pending.end(ticket)
         return self._producer._parts.metadata.cluster().partitions(topic)
+
+    async def warm_up(self, topics: Iterable[str], *, timeout: Seconds | None = None) -> None:
+        """Gets what the first records would wait for, as ``KafkaProducer.warm_up``.
+
+        Raises:
+            TimeoutError: some of it did not come in time; the message says what.
+            KafkaError: a topic's name is invalid or it is forbidden to us; or no broker lets us in.
+        """
+        warming = Warming(self._producer, topics, timeout)
+        for topic in warming.topics:
+            await self.partitions_for(topic, timeout=warming.left_ms() / 1000)
+        with warming.begun() as request:
+            warming.check(request, await is_there(request.result, warming.left_ms(), running_loop()))
 
     # Records
 
@@ -331,113 +345,6 @@ class AsyncKafkaProducer(FromSources):
             if error is None:
                 raise
             _log.exception("While closing a producer after the error that ended its with block")
-
-    # Transactions
-
-    @property
-    def transactional_id(self) -> str | None:
-        """As ``KafkaProducer.transactional_id``."""
-        return self._producer.transactional_id
-
-    @property
-    def producer_id(self) -> int:
-        """The id that batches are stamped with; -1 while there is none."""
-        return self._producer.producer_id
-
-    @property
-    def producer_epoch(self) -> int:
-        """The epoch of the id; -1 while there is none."""
-        return self._producer.producer_epoch
-
-    @property
-    def transaction_version(self) -> int:
-        """As ``KafkaProducer.transaction_version``."""
-        return self._producer.transaction_version
-
-    async def init_transactions(
-        self, timeout: Seconds | None = None, *, identity: TransactionIdentity | None = None
-    ) -> None:
-        """As ``KafkaProducer.init_transactions``."""
-        await self._await(self._producer._init_call(timeout, identity))
-
-    def begin_transaction(self) -> None:
-        """As ``KafkaProducer.begin_transaction``; it waits for nothing."""
-        self._producer.begin_transaction()
-
-    async def send_offsets_to_transaction(
-        self,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
-        group: ConsumerGroupMetadata | str | object,
-        timeout: Seconds | None = None,
-    ) -> None:
-        """As ``KafkaProducer.send_offsets_to_transaction``; an AIOKafkaConsumer may be given as the group."""
-        if (call := self._producer._send_offsets_call(offsets, group, timeout)) is not None:
-            await self._await(call)
-
-    async def commit_transaction(self, timeout: Seconds | None = None) -> None:
-        """As ``KafkaProducer.commit_transaction``.
-
-        After a TimeoutError, or if it was cancelled, the transaction may still be committed: call it again.
-        """
-        await self._await(self._producer._commit_call(timeout))
-
-    async def abort_transaction(self, timeout: Seconds | None = None) -> None:
-        """As ``KafkaProducer.abort_transaction``."""
-        await self._await(self._producer._abort_call(timeout))
-
-    def detach_transaction(self) -> TransactionIdentity:
-        """As ``KafkaProducer.detach_transaction``; it waits for nothing."""
-        return self._producer.detach_transaction()
-
-    def set_transactional_id(self, transactional_id: str) -> None:
-        """As ``KafkaProducer.set_transactional_id``; it waits for nothing."""
-        self._producer.set_transactional_id(transactional_id)
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Self]:
-        """``async with producer.transaction():`` begins, and commits at the end of the block.
-
-        If the block raises or is cancelled, the transaction is aborted and the same exception goes on.
-
-        Raises:
-            IllegalStateError: a transaction is open.
-            KafkaError: as ``commit_transaction``.
-        """
-        self.begin_transaction()
-        try:
-            yield self
-        except BaseException as error:
-            await self._abort_after(error)
-            raise
-        try:
-            await self.commit_transaction()
-        except TimeoutError:
-            raise  # undecided: the same call again is what decides
-        except KafkaError as error:
-            await self._abort_after(error)
-            raise
-
-    async def _abort_after(self, error: BaseException) -> None:
-        try:
-            if (call := self._producer._abort_call_after_error()) is not None:
-                await self._await(call)
-        except (ProducerClosedError, ForkedProducerError):
-            pass  # closing aborts it, and in a forked child it is the parent's
-        except KafkaError as failure:
-            error.add_note(f"The transaction could not be aborted: {failure!r}")
-
-    async def _await(self, call: Call) -> None:
-        ticket = LoopTicket(running_loop())
-        try:
-            try:
-                is_known = call.result.subscribe(ticket) or await ticket.wait(call.limit)
-            finally:
-                call.result.unsubscribe(ticket)
-            if is_known:
-                call.result.acknowledged = True
-            self._producer._check_outcome(call, is_known)
-        finally:
-            self._producer._note_time(call.sensor, call.begun)
 
     def __dir__(self) -> list[str]:
         return without_hints(type(self), super().__dir__())

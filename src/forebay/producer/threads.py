@@ -18,7 +18,6 @@ from forebay._assembly import Surroundings, assemble, not_made, system_surroundi
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.hints import PRODUCER, hinted, without_hints
-from forebay._runtime.ticket import ThreadTicket
 from forebay._runtime.times import limit, seconds
 from forebay._sender import lifecycle
 from forebay.config import FromSources, ProducerConfig
@@ -40,6 +39,7 @@ from forebay.producer._columns import BatchDelivery, send_table
 from forebay.producer._insight import Insight
 from forebay.producer._path import CLOSED, FORKED, OPEN, SendPath
 from forebay.producer._refusals import close_timeout
+from forebay.producer._sender_calls import SenderCalls, wait_for_result
 from forebay.producer._transactional import TransactionalCalls
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ FORCED_CLOSE_MS = 300.0
 
 
 @hinted(PRODUCER)
-class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
+class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSources):
     """A Kafka producer; safe to use from many threads.
 
     Args:
@@ -236,7 +236,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         try:
             result, left = next(steps)
             while True:
-                result, left = steps.send(_wait(result, left))
+                result, left = steps.send(wait_for_result(result, left))
         except StopIteration:
             pass
         finally:
@@ -270,35 +270,6 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         finally:
             accumulator.end_flush()
             self._parts.metrics.flush_ns.record((clock.now() - begun) * 1e6)
-
-    def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
-        """Drops records that were accepted: their futures and callbacks get a PurgedError.  As librdkafka's purge.
-
-        What was never sent gives its memory back at once.  A record in flight may be written all the same; its memory
-        comes back when no request needs it.  An idempotent producer goes on under the next epoch where records were
-        dropped in flight, so that later records are not taken for them (as when records expire).  A transaction with a
-        dropped record can only be aborted (as with librdkafka; Java purges in abort_transaction).
-        Records that are sent after the call are not touched, nor are threads that wait in ``send``.
-
-        Args:
-            in_queue: records that were never sent.
-            in_flight: records of requests without an answer, and records that wait for another attempt.
-            blocking: wait until the dropped records have their outcome and callbacks have run.
-
-        Raises:
-            IllegalStateError: called with ``blocking`` from a delivery callback, which would wait for itself.
-        """
-        dropped = self._begin_purge(in_queue, in_flight, blocking)
-        if blocking:
-            _wait(dropped, None)
-
-    def _begin_purge(self, in_queue: bool, in_flight: bool, blocking: bool) -> Any:
-        self._check_not_forked()
-        if blocking:
-            if self._on_sender_thread():
-                raise IllegalStateError("purge() cannot wait in a delivery callback: use purge(blocking=False) there")
-            check_wait("purge()")
-        return self._thread.purge(in_queue=in_queue, in_flight=in_flight)
 
     def close(self, timeout: Seconds | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
@@ -434,17 +405,3 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         state = {OPEN: "open", CLOSED: "closed", FORKED: "a copy in a forked child, unusable"}[self._state]
         servers = ",".join(self.config["bootstrap.servers"])
         return f"<KafkaProducer {self.client_id} of {servers}: {state}, {self._parts.accumulator!r}>"
-
-
-def _wait(result: Any, timeout_ms: float | None) -> bool:
-    ticket = ThreadTicket()
-    if result.subscribe(ticket):
-        return True
-    try:
-        if timeout_ms is not None:
-            return ticket.wait(timeout_ms)
-        while not ticket.wait(3_600_000):
-            pass
-        return True
-    finally:
-        result.unsubscribe(ticket)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
@@ -240,14 +240,16 @@ class MockProducer:
         return delivery  # type: ignore[no-any-return]  # its own methods are not part of the public type
 
     def partitions_for(self, topic: str, *, timeout: Seconds | None = None) -> tuple[PartitionInfo, ...]:
-        """The partitions of a topic; as many as the mock was made with, and without a wait.
-
-        Raises:
-            UnknownTopicOrPartitionError: the mock has no such topic.
-        """
+        """Those the mock was made with, without a wait; UnknownTopicOrPartitionError if it has no such topic."""
         self._check_open()
         self._raise("partitions_for", timeout)
         return self._cluster.partitions(topic)
+
+    def warm_up(self, topics: Iterable[str], *, timeout: Seconds | None = None) -> None:
+        """Looks the topics up, as ``partitions_for``."""
+        self._raise("warm_up", timeout)
+        for topic in topics:
+            self.partitions_for(topic)
 
     def metrics(self) -> dict[str, Any]:
         """Empty: nothing is measured."""

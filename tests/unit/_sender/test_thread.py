@@ -58,6 +58,7 @@ class FakeSender:
         self.asked = threading.Event()
         self.refused_when_draining: list[bool] = []
         self.purges: list[Any] = []
+        self.warm_ups: list[Any] = []
 
     def run_once(self, now: float) -> None:
         self.turns += 1
