@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery  # type: ignore[import-untyped]
 
 from forebay import per_process
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.testing import MockProducer, ReadRecord
 
 orders = Celery("orders")
@@ -38,7 +38,7 @@ def test_tasks_send(
 
 def test_a_task_is_tried_again() -> None:
     """No broker at all: the mock keeps what is sent."""
-    refusals = [TimeoutError("no answer"), TimeoutError("no answer")]
+    refusals = [KafkaTimeoutError("no answer"), KafkaTimeoutError("no answer")]
     mock = MockProducer()
 
     def producer() -> MockProducer:

@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request
 from httpx import ASGITransport, AsyncClient
 
 from forebay import KafkaProducer
-from forebay.errors import BufferExhaustedError, TimeoutError
+from forebay.errors import BufferExhaustedError, KafkaTimeoutError
 from forebay.model import RecordMetadata
 from forebay.producer.aio import AsyncKafkaProducer
 from forebay.testing import EmbeddedBroker
@@ -184,7 +184,7 @@ def test_the_loop_is_not_held_while_a_send_waits(run: Runner, embedded: Embedded
         async def unknown_topic() -> None:
             embedded.set_topic_error("away", 3)
             sent = await producer.send("away", b"a")
-            assert isinstance(sent.exception(0), TimeoutError)
+            assert isinstance(sent.exception(0), KafkaTimeoutError)
 
         async def full_buffer() -> None:
             failed = 0
@@ -193,14 +193,14 @@ def test_the_loop_is_not_held_while_a_send_waits(run: Runner, embedded: Embedded
                 failed += sent.done() and isinstance(sent.exception(0), BufferExhaustedError)
 
         async def in_vain() -> None:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(KafkaTimeoutError):
                 await producer.flush(BLOCK_MS / 1000)
 
         assert await best_pause(unknown_topic, wanted_s=PAUSE_S) <= PAUSE_S
         embedded.set_rtt(600_000)
         assert await best_pause(full_buffer, wanted_s=PAUSE_S) <= PAUSE_S
         assert await best_pause(in_vain, wanted_s=PAUSE_S) <= PAUSE_S
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(KafkaTimeoutError):
             await producer.close(0)
 
     run(main())

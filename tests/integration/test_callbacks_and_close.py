@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
-from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, KafkaTimeoutError, ProducerClosedError
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, all_in_order, expected, stored
 from tests.integration.workload import WAIT_S
@@ -234,7 +234,7 @@ def test_close_with_a_limit_beside_a_callback_that_does_not_return(
         assert held.wait(WAIT_S)
         lost = [ours.send(name, b"b", partition=1, on_delivery=note) for _ in range(3)]
         begun = time.monotonic()
-        with pytest.raises(TimeoutError) as caught:
+        with pytest.raises(KafkaTimeoutError) as caught:
             ours.close(0.3)
         assert time.monotonic() - begun < within(0.8)
         assert caught.value.message.startswith("close: 3 record(s) were not acknowledged within 0.3 s and failed; 5 ")
@@ -290,7 +290,7 @@ def on_threads(*calls: Callable[[], Any]) -> list[tuple[BaseException | None, fl
 def test_two_threads_close_beside_a_callback_that_does_not_return(stuck: tuple[KafkaProducer, str]) -> None:
     ours, _ = stuck
     outcomes = on_threads(lambda: ours.close(0.2), lambda: ours.close(0))
-    assert [type(error) for error, _ in outcomes] == [TimeoutError] * 2
+    assert [type(error) for error, _ in outcomes] == [KafkaTimeoutError] * 2
     assert all("close: 1 record(s) were acknowledged" in str(error) for error, _ in outcomes)
     assert outcomes[0][1] < within(0.7) and outcomes[1][1] < within(0.5)
 
@@ -317,7 +317,7 @@ def test_such_a_close_lets_those_go_who_wait_for_the_thread(stuck: tuple[KafkaPr
 
     send = waits(lambda: ours.send(f"{name}-unknown", b"v").result(0))
     closed, sent, committed = on_threads(close, send, waits(ours.commit_transaction))
-    assert isinstance(closed[0], TimeoutError) and closed[1] < within(1.3)
+    assert isinstance(closed[0], KafkaTimeoutError) and closed[1] < within(1.3)
     assert isinstance(sent[0], KafkaError) and isinstance(committed[0], KafkaError)
     assert before == [0] and sent[1] < within(5) and committed[1] < within(5)
 
@@ -328,7 +328,7 @@ def test_a_signal_s_handler_limits_a_close_under_way(stuck: tuple[KafkaProducer,
     begun = time.monotonic()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(TimeoutError, match=r"close: 1 record\(s\) were acknowledged, but"):
+        with pytest.raises(KafkaTimeoutError, match=r"close: 1 record\(s\) were acknowledged, but"):
             ours.close()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

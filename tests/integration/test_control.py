@@ -32,8 +32,8 @@ from forebay.errors import (
     InvalidTxnStateError,
     InvalidTxnTimeoutError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
 )
@@ -306,7 +306,7 @@ def test_topics(control: Control, name: str) -> None:
 def test_a_topic_that_is_missing_is_not_made(kafka: RealKafka, control: Control, name: str) -> None:
     limit_s = within(0.5)
     for _ in range(2):
-        with pytest.raises(TimeoutError, match=f"read_tail was not done within {limit_s:g} s") as caught:
+        with pytest.raises(KafkaTimeoutError, match=f"read_tail was not done within {limit_s:g} s") as caught:
             control.read_tail(f"{name}-missing", timeout=limit_s)
         assert isinstance(caught.value.__cause__, UnknownTopicOrPartitionError)
 

@@ -261,7 +261,7 @@ def test_close_with_a_time_limit(embedded: EmbeddedBroker, topic: TopicFactory) 
     embedded.node_down()
     futures = [producer.send(name, value) for value in expected(12)]
     begun = time.monotonic()
-    with pytest.raises(forebay.errors.TimeoutError, match=r"12 record\(s\) were not acknowledged within 0.3 s"):
+    with pytest.raises(forebay.errors.KafkaTimeoutError, match=r"12 record\(s\) were not acknowledged within 0.3 s"):
         producer.close(0.3)
     assert time.monotonic() - begun < within(3)
     errors = [future.exception(0) for future in futures]

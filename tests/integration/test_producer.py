@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer as Librdkafka
 
 from forebay import KafkaProducer
-from forebay.errors import BufferExhaustedError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import BufferExhaustedError, KafkaError, KafkaTimeoutError, ProducerClosedError
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import BASE, WAIT_S, Headers, Ledger, by_partition, lasting_topic, metric
@@ -345,7 +345,7 @@ def test_send_nowait_says_when_there_is_no_room(any_broker: Broker, topic: Topic
     name = topic(any_broker)
     proxy = proxied(any_broker)
     with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "buffer.memory": 1 << 20}) as ours:
-        with pytest.raises(TimeoutError, match=f"Topic {name} not present in metadata"):
+        with pytest.raises(KafkaTimeoutError, match=f"Topic {name} not present in metadata"):
             ours.send_nowait(name, b"metadata is not there yet")
         ours.partitions_for(name)
         proxy.stall()
@@ -390,7 +390,7 @@ def test_flush_has_a_limit_and_can_be_repeated(any_broker: Broker, topic: TopicF
         ours.flush(WAIT_S)
         proxy.stall()
         futures = [ours.send(name, b"2"), ours.send(name, b"3")]
-        with pytest.raises(TimeoutError, match=r"flush: 2 record\(s\) have no outcome after 0.2 s"):
+        with pytest.raises(KafkaTimeoutError, match=r"flush: 2 record\(s\) have no outcome after 0.2 s"):
             ours.flush(0.2)
         assert not futures[0].done()
         proxy.resume()
@@ -407,7 +407,7 @@ def test_close_with_a_limit_ends_by_force_and_says_what_was_lost(
     ours.send(name, b"1").result(WAIT_S)
     proxy.stall()
     futures = [ours.send(name, b"%d" % number) for number in range(7)]
-    with pytest.raises(TimeoutError, match=r"close: 7 record\(s\) were not acknowledged within 0.2 s"):
+    with pytest.raises(KafkaTimeoutError, match=r"close: 7 record\(s\) were not acknowledged within 0.2 s"):
         ours.close(0.2)
     errors = [future.exception(0) for future in futures]
     assert [(type(error), str(error)) for error in errors] == [(KafkaError, "Producer is closed forcefully.")] * 7

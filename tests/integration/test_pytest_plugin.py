@@ -70,7 +70,7 @@ def test_the_broker_has_the_sessions_options_and_faults_end(tmp_path: Path) -> N
         """
         import pytest
 
-        from forebay.errors import NotLeaderOrFollowerError, TimeoutError
+        from forebay.errors import NotLeaderOrFollowerError, KafkaTimeoutError
 
         @pytest.fixture(scope="session")
         def kafka_broker_options():
@@ -79,7 +79,7 @@ def test_the_broker_has_the_sessions_options_and_faults_end(tmp_path: Path) -> N
         def test_down(kafka_broker, kafka_producer, kafka_topic, kafka_records):
             assert kafka_broker.nodes == (1, 2, 3)
             kafka_producer.send(kafka_topic, b"w").result(30)
-            with kafka_broker.faults.down(), pytest.raises(TimeoutError):
+            with kafka_broker.faults.down(), pytest.raises(KafkaTimeoutError):
                 kafka_producer.send(kafka_topic, b"x").result(0.3)
             kafka_producer.flush(30)
             with kafka_broker.faults.refuse("Produce", NotLeaderOrFollowerError, times=2):
@@ -97,7 +97,7 @@ def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
         """
         import pytest
 
-        from forebay.errors import TimeoutError
+        from forebay.errors import KafkaTimeoutError
         from forebay.testing import DISCONNECT
 
         def down(faults, topic):
@@ -120,7 +120,7 @@ def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
                 assert len(kafka_records()) == 1
                 with fault(kafka_broker.faults, kafka_topic):
                     if number:
-                        with pytest.raises(TimeoutError):
+                        with pytest.raises(KafkaTimeoutError):
                             kafka_records(timeout=0.2)
 
             def test_innocent(self, fault, number, kafka_producer, kafka_topic, kafka_records):

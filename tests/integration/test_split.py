@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from forebay import KafkaProducer
-from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError, RecordTooLargeError
 from tests.integration.programs import Program, expected
 from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import TopicFactory
@@ -102,7 +102,7 @@ def test_a_topic_that_is_deleted_and_stays_away(strict_kafka: RealKafka, topic: 
             future = ours.send(name, b"after")
             if future.done():
                 errors.append(future.exception(0))
-            return bool(errors) and isinstance(errors[-1], TimeoutError)
+            return bool(errors) and isinstance(errors[-1], KafkaTimeoutError)
 
         until(refused, "send() waits for the topic that was deleted")
         assert errors[-1] is not None and f"Topic {name} not present in metadata after {block_ms} ms." in str(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.producer.aio import AsyncKafkaProducer
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
@@ -201,7 +201,7 @@ def test_a_broker_without_a_plugin_is_never_asked(kafka: RealKafka, topic: Topic
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
         producer.send(name, b"v").result(WAIT_S)
         assert producer._parts.sender.telemetry is None
-        with pytest.raises(TimeoutError, match="no connected broker takes client telemetry"):
+        with pytest.raises(KafkaTimeoutError, match="no connected broker takes client telemetry"):
             producer.client_instance_id(0.1)
 
 

@@ -14,7 +14,13 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConsumerPosition
 
 from forebay import Control, KafkaProducer
-from forebay.errors import IllegalStateError, KafkaError, ProducerFencedError, TimeoutError, TransactionAbortedError
+from forebay.errors import (
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerFencedError,
+    TransactionAbortedError,
+)
 from forebay.model import TopicPartition
 from tests.support.fixtures import TopicFactory
 from tests.support.pace import HANG_S, within, within_ms
@@ -183,7 +189,7 @@ def test_a_timeout_is_repeated(real: RealKafka, ours: KafkaProducer, topic: Topi
     name = topic(real)
     ours.begin_transaction()
     ours.send(name, b"a")
-    with pytest.raises(TimeoutError, match="commit_transaction"):
+    with pytest.raises(KafkaTimeoutError, match="commit_transaction"):
         ours.commit_transaction(0)
     with pytest.raises(IllegalStateError, match="`commit_transaction` timed out and must be retried"):
         ours.abort_transaction()

@@ -15,7 +15,7 @@ PROGRAM = """
 import gc, json, logging, os, resource, sys, threading, time
 import forebay._transactions.session, forebay._sender.transactional, forebay.control._session, forebay.producer._columns
 from forebay import Control, KafkaProducer
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.testing import EmbeddedBroker
 
 logging.getLogger("forebay").addHandler(logging.NullHandler())  # what is printed is no log line
@@ -25,7 +25,7 @@ def control():
     with Control(NOWHERE) as ours:
         try:
             ours.create_topic("t", timeout=0)
-        except TimeoutError:
+        except KafkaTimeoutError:
             pass
 
 MAKE = {

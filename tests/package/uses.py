@@ -183,7 +183,7 @@ def catches(producer: KafkaProducer) -> str:
         producer.send("t").result()
     except errors.BufferExhaustedError as error:
         assert_type(error.context, dict[str, object])
-    except errors.TimeoutError as error:
+    except errors.KafkaTimeoutError as error:
         assert_type(error.retriable, bool)
     except errors.KafkaErrors:  # type: ignore[attr-defined]
         pass

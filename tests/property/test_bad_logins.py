@@ -33,7 +33,8 @@ from forebay._network.sasl.plain import Plain
 from forebay._network.sasl.scram import Scram
 from forebay._network.tls import TlsFilter
 from forebay._network.transport import StreamFilter
-from forebay.config import Credentials, Secret
+from forebay.config import Secret
+from forebay.config._security_rules import Credentials
 from forebay.errors import KafkaError
 from forebay.model import Node
 from forebay.testing.memory import Link

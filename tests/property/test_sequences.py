@@ -20,12 +20,12 @@ from forebay.errors import (
     DisconnectError,
     InvalidProducerEpochError,
     KafkaError,
+    KafkaTimeoutError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
     RecordTooLargeError,
-    TimeoutError,
     UnknownProducerIdError,
 )
 from tests.property.profile import SeededMachine, test_case
@@ -194,7 +194,7 @@ class Side:
         if not in_flight:
             return False
         batch = in_flight[which % len(in_flight)]
-        self.client.give_up(batch, TimeoutError("expired"), adjust=False)
+        self.client.give_up(batch, KafkaTimeoutError("expired"), adjust=False)
         self.in_doubt.update(batch.records)
         return True
 
@@ -345,7 +345,7 @@ class SequencesMachine(SeededMachine):
         for _ in range(times):
             side.respond(side.connection(which))
 
-    @rule(partition=PARTITION, which=WHICH, error=st.sampled_from([NotEnoughReplicasError, TimeoutError]))
+    @rule(partition=PARTITION, which=WHICH, error=st.sampled_from([NotEnoughReplicasError, KafkaTimeoutError]))
     def refuse_for_now(self, partition: int, which: int, error: type[KafkaError]) -> None:
         side = self.sides[partition]
         side.process(side.connection(which), error(), write=False)
@@ -353,7 +353,7 @@ class SequencesMachine(SeededMachine):
     @rule(
         partition=PARTITION,
         which=WHICH,
-        error=st.sampled_from([NotEnoughReplicasAfterAppendError, TimeoutError]),
+        error=st.sampled_from([NotEnoughReplicasAfterAppendError, KafkaTimeoutError]),
     )
     def write_and_say_otherwise(self, partition: int, which: int, error: type[KafkaError]) -> None:
         side = self.sides[partition]

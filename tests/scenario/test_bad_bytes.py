@@ -15,7 +15,7 @@ import pytest
 
 from forebay._delivery.future import RecordFuture
 from forebay._transactions.result import TransactionalResult
-from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError
+from forebay.errors import BufferExhaustedError, KafkaError, KafkaTimeoutError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import API_VERSIONS, INIT_PRODUCER_ID, METADATA, PRODUCE, Received
 from tests.fakes.damage import SENSELESS, TRUE, UNDONE, Damage, Damager, lie
@@ -146,7 +146,7 @@ def test_a_broker_that_only_talks_nonsense_harms_no_other() -> None:
         assert good[value].done(), "it waits for another broker"
     delivered(world, good, 1)
     error = lost.exception(0)
-    assert isinstance(error, TimeoutError) and "Produce v13" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "Produce v13" in str(error)
     assert world.values(partition=0) == []
     assert len([link for link in world.cluster.brokers[1].links if not link.open]) <= 1
     assert len(damager.done) > 20
@@ -246,7 +246,7 @@ class Chaos:
             value = b"%d" % self.number
             try:
                 future = world.producer.send_nowait("test", value, partition=partition)
-            except (BufferExhaustedError, TimeoutError):
+            except (BufferExhaustedError, KafkaTimeoutError):
                 continue
             self.futures[partition][value] = future
         world.run(draw.choice((1, 50, 200)), 50)

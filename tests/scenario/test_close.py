@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.future import RecordFuture
-from forebay.errors import ClusterAuthorizationError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import ClusterAuthorizationError, KafkaError, KafkaTimeoutError, ProducerClosedError
 from tests.fakes.answers import hold, reply
 from tests.fakes.broker import PRODUCE
 from tests.fakes.produce import Answer
@@ -44,7 +44,7 @@ def test_close_by_force_counts_what_was_lost() -> None:
     told = Told()
     futures = [world.send(partition=number % 2, on_delivery=told) for number in range(5)]
     world.settle()
-    with pytest.raises(TimeoutError, match=r"close: 5 record\(s\) were not acknowledged within 0.5 s and failed"):
+    with pytest.raises(KafkaTimeoutError, match=r"close: 5 record\(s\) were not acknowledged within 0.5 s and failed"):
         world.producer.close(0.5)
     assert len(told) == 5
     for future in futures:
@@ -60,7 +60,7 @@ def test_close_while_a_callback_holds_the_thread() -> None:
     hold(world)
     world.send()
     world.settle()
-    with pytest.raises(TimeoutError, match=r"1 record\(s\)"):
+    with pytest.raises(KafkaTimeoutError, match=r"1 record\(s\)"):
         world.producer.close(0.1)
 
 
@@ -126,7 +126,7 @@ def test_close_without_a_broker_ends_with_the_delivery_timeout() -> None:
     future = world.send()
     begun = world.now
     world.producer.close()
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     assert thread.finished and 6000 <= world.now - begun < 6500
 
 
@@ -138,7 +138,7 @@ def test_close_before_there_is_a_producer_id() -> None:
     PumpedThread(world)
     hold(world)
     future = world.send()
-    with pytest.raises(TimeoutError, match=r"1 record\(s\)"):
+    with pytest.raises(KafkaTimeoutError, match=r"1 record\(s\)"):
         world.producer.close(1)
     assert isinstance(future.exception(0), KafkaError)
 
@@ -240,7 +240,7 @@ def test_flush_gives_up_in_an_orderly_way() -> None:
     hold(world)
     world.send()
     error = meanwhile(world, lambda: world.producer.flush(0.05), step=5)
-    assert isinstance(error, TimeoutError)
+    assert isinstance(error, KafkaTimeoutError)
     assert not world.accumulator.flushing()
     world.send(partition=1)
     world.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from tests.fakes.answers import held, hold, reply
 from tests.fakes.broker import INIT_PRODUCER_ID
 from tests.fakes.produce import Answer
@@ -62,7 +62,7 @@ def test_forced_close_does_not_wait_for_it() -> None:
     late = world.send(b"late")
     world.settle()
     PumpedThread(world)
-    with pytest.raises(TimeoutError, match=r"record\(s\) were not acknowledged within 0.2 s"):
+    with pytest.raises(KafkaTimeoutError, match=r"record\(s\) were not acknowledged within 0.2 s"):
         world.producer.close(0.2)
     error = late.exception(0)
     assert isinstance(error, KafkaError) and "closed forcefully" in str(error)

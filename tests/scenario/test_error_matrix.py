@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forebay._network.connection_states import REFUSED_BACKOFF_MS
-from forebay.errors import AuthenticationError, KafkaError, ProducerFencedError, TimeoutError, for_code
+from forebay.errors import AuthenticationError, KafkaError, KafkaTimeoutError, ProducerFencedError, for_code
 from tests.error_matrix import CODES, LEGEND, MATRIX, NAMES, differences
 from tests.fakes.broker import API_VERSIONS, INIT_PRODUCER_ID, METADATA, Received, Topic
 from tests.fakes.produce import Answer
@@ -279,7 +279,7 @@ def topic_never_answered(code: int) -> str:
     error = meanwhile(world, lambda: world.send(topic="late"), step=30).exception(0)
     if type(error) is kind_of(code):
         return "fail"
-    if type(error) is not TimeoutError or not error.message.startswith(
+    if type(error) is not KafkaTimeoutError or not error.message.startswith(
         "Topic late not present in metadata after 60 ms"
     ):
         return repr(error)

@@ -16,7 +16,7 @@ import pytest
 from forebay import errors
 from forebay._assembly import Surroundings
 from forebay.control import Control
-from forebay.errors import DisconnectError, KafkaError, ProducerFencedError, TimeoutError
+from forebay.errors import DisconnectError, KafkaError, KafkaTimeoutError, ProducerFencedError
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
@@ -172,7 +172,7 @@ def test_what_passes_does_not_pass_for_ever(column: str, batch: bytes) -> None:
         took = asked.clock.now() - begun
         gap = min(after - before for before, after in pairwise(asked.times))
         if (
-            type(error) is not TimeoutError
+            type(error) is not KafkaTimeoutError
             or type(error.__cause__) is not kind
             or not LIMIT_MS - BACKOFF_MS <= took <= LIMIT_MS
             or gap < BACKOFF_MS
@@ -203,7 +203,7 @@ def test_connections_that_are_lost_with_each_request(column: str, batch: bytes) 
     asked.broker.script.update(dict.fromkeys((METADATA, *(key for key, _ in CALLS.values())), hang_up))
     error = asked.call(call)[1]
     asked.control.close()
-    assert type(error) is TimeoutError and isinstance(error.__cause__, DisconnectError)
+    assert type(error) is KafkaTimeoutError and isinstance(error.__cause__, DisconnectError)
     assert len(metadata) == 1 + (column in ("offsets", "fetch"))
     for times in (asked.times, *metadata.values()):
         assert len(times) >= 3 and min(after - before for before, after in pairwise(times)) >= BACKOFF_MS, times

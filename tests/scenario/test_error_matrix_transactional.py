@@ -19,8 +19,8 @@ from forebay.errors import (
     GroupAuthorizationError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from forebay.model import TopicPartition
@@ -301,7 +301,7 @@ def test_what_passes_does_not_pass_for_ever(generation: int, column: str) -> Non
     world.lasting = world.armed = True
     if column not in EARLY:
         world.send()
-    assert type(call(0.2)) is TimeoutError
+    assert type(call(0.2)) is KafkaTimeoutError
     other = producer.abort_transaction if column in ("addP", "end") else producer.commit_transaction
     refusal = world.call(other)
     assert isinstance(refusal, IllegalStateError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from forebay.errors import DisconnectError, NotEnoughReplicasError, TimeoutError
+from forebay.errors import DisconnectError, KafkaTimeoutError, NotEnoughReplicasError
 from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE
 from tests.fakes.world import World
 
@@ -19,9 +19,9 @@ def three(**options: Any) -> World:
     )
 
 
-def expired(future: Any) -> TimeoutError:
+def expired(future: Any) -> KafkaTimeoutError:
     error = future.exception(0)
-    assert isinstance(error, TimeoutError)
+    assert isinstance(error, KafkaTimeoutError)
     return error
 
 
@@ -134,7 +134,7 @@ def test_what_a_callback_sends_again_expires_too() -> None:
     ends: list[float] = []
 
     def again(report: Any) -> None:
-        assert isinstance(report.error, TimeoutError)
+        assert isinstance(report.error, KafkaTimeoutError)
         ends.append(world.now)
         if len(ends) < 3:
             world.send(partition=NODE, on_delivery=again)

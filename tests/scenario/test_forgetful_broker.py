@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import OutOfOrderSequenceError, TimeoutError
+from forebay.errors import KafkaTimeoutError, OutOfOrderSequenceError
 from tests.fakes.answers import held, hold, lose_answers, reply
 from tests.fakes.produce import Answer
 from tests.fakes.world import World
@@ -88,7 +88,7 @@ def test_one_that_never_got_an_unclear_answer_is_not_taken_for_written() -> None
     world.cluster.fail("test", 0, *[OUT_OF_ORDER] * 10_000)
     world.cluster.brokers[0].held.clear()
     world.run(6100)
-    assert isinstance(first.exception(0), (OutOfOrderSequenceError, TimeoutError))
+    assert isinstance(first.exception(0), (OutOfOrderSequenceError, KafkaTimeoutError))
 
 
 def test_what_stands_before_one_that_was_given_up_is_not_written_again() -> None:
@@ -188,7 +188,7 @@ def test_a_turned_batch_expires_in_its_time() -> None:
     world.run(3300)
     assert second.done() is False
     assert first.done(), "its delivery timeout of 6 s is over"
-    assert isinstance(first.exception(0), TimeoutError)
+    assert isinstance(first.exception(0), KafkaTimeoutError)
 
 
 def test_a_log_that_forgot_the_producer_and_took_the_second() -> None:

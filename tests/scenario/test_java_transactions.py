@@ -10,8 +10,8 @@ from forebay._transactions.state import State
 from forebay.errors import (
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
@@ -324,7 +324,7 @@ def test_an_answer_for_a_batch_that_expired(version: int) -> None:
     reply(world, (0, Answer(INVALID_TXN_STATE)))
     world.cluster.brokers[0].held.clear()
     world.run(300)
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     states = [world.session.dialog.state]
     world.abort()
     states.append(world.session.dialog.state)
@@ -366,10 +366,10 @@ def test_a_coordinator_that_is_slow_to_connect_and_throttles() -> None:
 
 
 def test_init_that_timed_out_may_be_called_again() -> None:
-    """H testInitTransactionTimeout: TimeoutError first; the second call, with answers, is good."""
+    """H testInitTransactionTimeout: KafkaTimeoutError first; the second call, with answers, is good."""
     world = TransactionalWorld(2, ready=False, max_block_ms=50)
     world.cluster.brokers[0].held.add(FIND_COORDINATOR)
-    assert isinstance(meanwhile(world, world.producer.init_transactions), TimeoutError)
+    assert isinstance(meanwhile(world, world.producer.init_transactions), KafkaTimeoutError)
     world.cluster.brokers[0].release()
     assert meanwhile(world, lambda: world.producer.init_transactions(30)) is None
     assert world.session.dialog.state is State.READY

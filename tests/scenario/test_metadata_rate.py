@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.broker import METADATA, PRODUCE, Partition, Received, Topic
 from tests.fakes.produce import Answer, answer_produce, batches_of
@@ -128,7 +128,7 @@ def test_a_topic_that_does_not_exist(dialect: Dialect) -> None:
     world = Counted(dialect)
     world.know()
     (future,) = together(world, [lambda: world.producer.send("nowhere", b"v")])
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     world.judge(4)
     assert len(world.asked) <= 6, world.asked
 
@@ -172,7 +172,7 @@ def test_many_threads_that_wait_for_many_topics(dialect: Dialect) -> None:
     world.know()
     names = [f"missing-{number}" for number in range(5)]
     futures = together(world, [partial(world.producer.send, name, b"v") for name in names for _ in range(3)])
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
     world.judge(4)
     assert len(world.asked) <= 6 + len(names), world.asked
 
@@ -183,7 +183,7 @@ def test_calls_that_do_not_wait(dialect: Dialect) -> None:
     world = Counted(dialect)
     world.know()
     for _ in range(WINDOW_MS):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(KafkaTimeoutError):
             world.producer.send_nowait("nowhere", b"v")
         world.settle(2)
         world.advance(1)

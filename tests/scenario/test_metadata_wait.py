@@ -6,7 +6,7 @@ import pytest
 
 from forebay.errors import (
     InvalidTopicError,
-    TimeoutError,
+    KafkaTimeoutError,
     TopicAuthorizationError,
     UnknownTopicOrPartitionError,
 )
@@ -51,7 +51,7 @@ def test_a_partition_that_never_appears() -> None:
     told = Told()
     future = meanwhile(world, lambda: world.send(partition=2, on_delivery=told))
     error = future.exception(0)
-    assert type(error) is TimeoutError
+    assert type(error) is KafkaTimeoutError
     assert error.message == ("Partition 2 of topic test with partition count 1 is not present in metadata after 60 ms.")
     ((metadata, heard),) = told
     assert repr(heard) == repr(error) and (metadata.topic, metadata.partition, metadata.offset) == ("test", 2, -1)
@@ -61,12 +61,12 @@ def test_a_topic_that_does_not_exist() -> None:
     """H testTopicNotExistingInMetadata, testTopicRefreshInMetadata: the broker's last word is the cause."""
     world = World(max_block_ms=60)
     error = meanwhile(world, lambda: world.producer.partitions_for("nowhere"))
-    assert type(error) is TimeoutError
+    assert type(error) is KafkaTimeoutError
     assert error.message == "Topic nowhere not present in metadata after 60 ms."
     assert isinstance(error.__cause__, UnknownTopicOrPartitionError)
     assert "UnknownTopicOrPartitionError" in str(error)
     future = meanwhile(world, lambda: world.producer.send("nowhere", b"v"))
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
 
 
 def test_an_idle_topic_is_forgotten_and_comes_back() -> None:
@@ -117,7 +117,7 @@ def test_a_callback_does_not_wait_for_metadata_and_says_so(monkeypatch: pytest.M
     world.send(on_delivery=lambda report: failed.append(world.send(topic="new").exception(0)))
     world.settle()
     (error,) = failed
-    assert isinstance(error, TimeoutError) and "Topic new not present in metadata" in error.message
+    assert isinstance(error, KafkaTimeoutError) and "Topic new not present in metadata" in error.message
     assert "callbacks run on the sender's thread" in error.message and "2000" not in error.message
 
 
@@ -130,9 +130,11 @@ def test_partitions_for() -> None:
 def test_nowait_never_waits_for_metadata() -> None:
     """Nor says that it has waited."""
     world = World(known=False, max_block_ms=2000)
-    with pytest.raises(TimeoutError, match=r"Topic test not present in metadata yet, and send_nowait\(\) does not"):
+    with pytest.raises(
+        KafkaTimeoutError, match=r"Topic test not present in metadata yet, and send_nowait\(\) does not"
+    ):
         world.producer.send_nowait("test", b"v")
-    with pytest.raises(TimeoutError, match=r"partitions_for\('test'\), which waits") as caught:
+    with pytest.raises(KafkaTimeoutError, match=r"partitions_for\('test'\), which waits") as caught:
         world.producer.send_nowait("test", b"v", partition=5)
     assert "2000" not in str(caught.value) and caught.value.context["waited_ms"] == 0
     world.learn("test")
@@ -156,7 +158,7 @@ def test_a_deleted_topic_is_waited_for_again() -> None:
     deleted(world)
     future = meanwhile(world, lambda: world.send(b"lost"))
     error = future.exception(0)
-    assert isinstance(error, TimeoutError) and "Topic test not present in metadata after 200 ms." in error.message
+    assert isinstance(error, KafkaTimeoutError) and "Topic test not present in metadata after 200 ms." in error.message
     assert isinstance(error.__cause__, UnknownTopicOrPartitionError)
     assert not world.accumulator.has_incomplete()
     world.cluster.create("test", 2)

@@ -7,7 +7,7 @@ from typing import Any
 from forebay._records.decoded import Batch
 from forebay.errors import (
     ClusterAuthorizationError,
-    TimeoutError,
+    KafkaTimeoutError,
     UnsupportedForMessageFormatError,
     UnsupportedVersionError,
 )
@@ -219,7 +219,7 @@ def test_expiry_of_what_was_never_sent_leaves_no_gap() -> None:
     world.settle()
     future = world.send(b"expires")
     world.run(10_100, 200)
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     world.cluster.up(0)
     later = world.send(b"later")
     world.run(3000, 50)
@@ -294,7 +294,7 @@ def test_an_expired_batch_whose_fate_is_unknown_stops_what_follows_until_it_is_k
     first = world.send(b"first")
     world.settle(2)
     world.run(6100, 500)
-    assert isinstance(first.exception(0), TimeoutError)
+    assert isinstance(first.exception(0), KafkaTimeoutError)
     world.cluster.brokers[0].held.clear()
     second = world.send(b"second")
     world.run(6000, 100)

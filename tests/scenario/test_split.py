@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.future import RecordFuture
-from forebay.errors import InvalidRecordError, KafkaError, RecordTooLargeError, TimeoutError
+from forebay.errors import InvalidRecordError, KafkaError, KafkaTimeoutError, RecordTooLargeError
 from tests.fakes.produce import Answer
 from tests.fakes.world import Told, World
 from tests.support.pace import HANG_S, within
@@ -153,7 +153,7 @@ def test_who_waits_meanwhile_goes_on_with_the_part(outcome: str) -> None:
         world.cluster.fail("test", 0, *[Answer(87)] * 30)
     world.run(500)
     thread.join()
-    expected = {"written": 29, "too late": TimeoutError}.get(outcome)
+    expected = {"written": 29, "too late": KafkaTimeoutError}.get(outcome)
     assert heard == [expected] or (outcome == "refused" and issubclass(heard[0], KafkaError))
 
 
@@ -182,7 +182,7 @@ def test_parts_keep_the_age_of_the_batch() -> None:
     futures = [world.send(b"%d" % number) for number in range(4)]
     world.until(lambda: all(future.done() for future in futures))
     assert 1500 <= world.now - begun <= 1520
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
 
 
 def test_a_batch_that_expired_meanwhile_is_not_split() -> None:
@@ -195,7 +195,7 @@ def test_a_batch_that_expired_meanwhile_is_not_split() -> None:
     world.advance(1500)
     error = RecordTooLargeError()
     world.sender.complete(batch, None, error, world.now)
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
     assert world.queue().batches == [] and world.metric("batch-split-total") == 0
     assert futures[0].exception(0).__cause__ is error  # type: ignore[union-attr]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.split import open_records
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from tests.error_matrix import CODES
 from tests.fakes.answers import hold, reply
 from tests.fakes.produce import Answer
@@ -125,7 +125,7 @@ def test_flush_says_so() -> None:
     error = meanwhile(world, lambda: world.producer.flush(0.5), step=5)
     left = sum(not future.done() for future in futures)
     assert 0 < left < 8
-    assert isinstance(error, TimeoutError) and f"flush: {left} record(s) have no outcome" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and f"flush: {left} record(s) have no outcome" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_close_names_no_record_that_is_not_there(
     error: BaseException | None = None
     try:
         world.producer.close(0.1)
-    except TimeoutError as raised:
+    except KafkaTimeoutError as raised:
         error = raised
     assert (error is None) == (said is None)
     assert said is None or (said in str(error) and " 0 record" not in str(error))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import IllegalArgumentError, IllegalStateError, ProducerClosedError, TimeoutError
+from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError, ProducerClosedError
 from tests.fakes.telemetry import INSTANCE_TEXT, INTERVAL_MS, PUSH, world_with_receiver
 from tests.fakes.waiting import meanwhile
 from tests.fakes.world import PumpedThread, World
@@ -114,10 +114,10 @@ def test_the_instance_id_is_waited_for() -> None:
 
 def test_no_instance_id_in_time() -> None:
     world = World()
-    with pytest.raises(TimeoutError, match="no connected broker takes client telemetry"):
+    with pytest.raises(KafkaTimeoutError, match="no connected broker takes client telemetry"):
         world.producer.client_instance_id(0)
     world, _ = world_with_receiver()
-    with pytest.raises(TimeoutError, match="no broker has answered GetTelemetrySubscriptions yet"):
+    with pytest.raises(KafkaTimeoutError, match="no broker has answered GetTelemetrySubscriptions yet"):
         world.producer.client_instance_id(0)
 
 

@@ -8,7 +8,7 @@ from forebay.errors import (
     IllegalStateError,
     InvalidTxnStateError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
     TopicAuthorizationError,
     TransactionAbortableError,
     TransactionAbortedError,
@@ -244,8 +244,8 @@ def test_a_record_fails_while_the_commit_waits(version: int) -> None:
     result = world.session.commit()
     with pytest.raises(TransactionAbortableError, match=r"Expiring 1 record") as caught:
         world.finish(result)
-    assert isinstance(caught.value.__cause__, TimeoutError)
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(caught.value.__cause__, KafkaTimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     assert world.session.dialog.open and not world.session.dialog.completing
     world.cluster.brokers[0].held.clear()
     world.abort()

@@ -10,9 +10,9 @@ from forebay.errors import (
     ClusterAuthorizationError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
     ProducerFencedError,
-    TimeoutError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
@@ -269,7 +269,7 @@ def test_a_timeout_may_be_repeated(version: int, call: str) -> None:
     world.settle(12)
     world.cluster.brokers[0].held.add(END_TXN)
     error = meanwhile(world, lambda: getattr(producer, f"{call}_transaction")(0.05))
-    assert isinstance(error, TimeoutError) and f"{call}_transaction()" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and f"{call}_transaction()" in str(error)
     wanted = f"`{other}_transaction` because the previous call to `{call}_transaction` timed out and must be retried"
     with pytest.raises(IllegalStateError, match=wanted):
         getattr(producer, f"{other}_transaction")()
@@ -286,7 +286,7 @@ def test_only_close_after_init_timed_out() -> None:
     world = TransactionalWorld(2, ready=False)
     producer = world.producer
     world.cluster.brokers[0].held.add(INIT_PRODUCER_ID)
-    assert isinstance(meanwhile(world, lambda: producer.init_transactions(0.05)), TimeoutError)
+    assert isinstance(meanwhile(world, lambda: producer.init_transactions(0.05)), KafkaTimeoutError)
     with pytest.raises(IllegalStateError, match="`begin_transaction` because the previous call to `init_transactions`"):
         producer.begin_transaction()
     world.cluster.brokers[0].release()

@@ -8,8 +8,8 @@ from forebay.errors import (
     InvalidTopicError,
     InvalidTxnStateError,
     KafkaError,
+    KafkaTimeoutError,
     RecordTooLargeError,
-    TimeoutError,
     TopicAuthorizationError,
     TransactionAbortableError,
     UnsupportedForMessageFormatError,
@@ -97,7 +97,7 @@ def test_a_table_whose_row_is_refused(version: int) -> None:
 
 @BOTH
 def test_a_record_that_expired_is_no_reason_to_call_commit_again(version: int) -> None:
-    """TimeoutError of a call says that it may be repeated; what a lost record says is that there is nothing to commit.
+    """KafkaTimeoutError of a call says that it may be repeated; a lost record says that there is nothing to commit.
 
     The block aborts, where it leaves a commit that timed out alone.
     """
@@ -111,7 +111,7 @@ def test_a_record_that_expired_is_no_reason_to_call_commit_again(version: int) -
 
     error = meanwhile(world, block, step=10)
     assert type(error) is TransactionAbortableError and flags_of(error) == ABORT
-    assert "Expiring 1 record(s)" in str(error) and isinstance(error.__cause__, TimeoutError)
+    assert "Expiring 1 record(s)" in str(error) and isinstance(error.__cause__, KafkaTimeoutError)
     assert world.state == "READY"
     world.cluster.brokers[0].held.clear()
     assert meanwhile(world, block) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.coordinator import TransactionalWorld
 from tests.fakes.waiting import meanwhile
@@ -68,7 +68,7 @@ def of_a_close() -> BaseException:
         return join(timeout_ms)
 
     thread.join = tripping  # type: ignore[method-assign]
-    with pytest.raises(TimeoutError) as caught:
+    with pytest.raises(KafkaTimeoutError) as caught:
         world.producer.close(0.1)
     return caught.value
 
@@ -95,7 +95,7 @@ CASES: dict[str, Callable[[], BaseException]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_cause_of_what_runs_out_of_time(case: str) -> None:
     error = CASES[case]()
-    assert isinstance(error, TimeoutError) and WORDS in str(error)
+    assert isinstance(error, KafkaTimeoutError) and WORDS in str(error)
     assert isinstance(error.__cause__, KafkaError) and error.__cause__.message == WORDS
     assert isinstance(error.__cause__.__cause__, ValueError) and error.__cause__.__cause__.__traceback__ is None
 
@@ -105,7 +105,7 @@ def test_it_is_not_the_cause_of_what_came_later() -> None:
     trip(world)
     world.advance(1)
     error = meanwhile(world, lambda: world.producer.partitions_for("new"))
-    assert isinstance(error, TimeoutError) and "Uncaught" not in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "Uncaught" not in str(error)
 
 
 def test_a_turn_and_a_completed_request_that_raise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from forebay import KafkaProducer
-from forebay.errors import TimeoutError as ForebayTimeout
+from forebay.errors import KafkaTimeoutError as ForebayTimeout
 from tests.soak.checker import Promise
 from tests.soak.journal import Entry, Journal, Name, to_value
 from tests.support.pace import within

@@ -13,7 +13,7 @@ from typing import Any
 
 from forebay import KafkaProducer
 from forebay.errors import KafkaError
-from forebay.errors import TimeoutError as ForebayTimeout
+from forebay.errors import KafkaTimeoutError as ForebayTimeout
 from tests.soak.journal import Journal, Name
 from tests.soak.load import Plan, Senders, draw
 from tests.support.pace import HANG_S, within

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from forebay.config import Feature, ProducerConfig, table
+from forebay.config import ProducerConfig, table
+from forebay.config._option import Feature
 
 EVERYTHING = frozenset(Feature)
 OPTIONS = {option.name: option for option in table()}

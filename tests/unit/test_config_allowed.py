@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from forebay._runtime.allowed import PATHS, URLS
-from forebay.config import ConfigError, Option, ProducerConfig, Type, parse_proxy, table, token_source
+from forebay.config import ConfigError, Option, ProducerConfig, Type, table
+from forebay.config._oauth import token_source
+from forebay.config._proxy import parse_proxy
 
 BASE = {"bootstrap.servers": "kafka.example:9092"}
 LIKE_A_PATH = re.compile(r"(location|file|keytab|socket|cmd|paths|folder|directory|path)$")

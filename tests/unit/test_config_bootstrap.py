@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config import HostPort, ProducerConfig, parse_bootstrap
+from forebay.config import HostPort, ProducerConfig
+from forebay.config._bootstrap import parse_bootstrap
 from forebay.config._secret import shown_value
 from forebay.errors import ConfigError
 

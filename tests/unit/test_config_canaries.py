@@ -27,9 +27,10 @@ from forebay.cli.properties import pairs
 from forebay.compat.aiokafka import AIOKafkaProducer, helpers
 from forebay.compat.confluent_kafka import Producer
 from forebay.compat.kafka import KafkaProducer as KafkaPythonProducer
-from forebay.config import ProducerConfig, Secret, config_of, read_properties, table
+from forebay.config import ProducerConfig, Secret, table
 from forebay.config._aliases import ALIASES
 from forebay.config._door import door
+from forebay.config._sources import config_of, read_properties
 from forebay.errors import KafkaError, SaslAuthenticationError
 from forebay.producer.process import per_process
 from forebay.spark.jobs.loading import load

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from forebay.config import Feature, Type
+from forebay.config import Type
 from forebay.config._aliases import ALIASES
 from forebay.config._hints import _NO_OPTION, _OTHER_NAMES
+from forebay.config._option import Feature
 from forebay.errors import ConfigError
 
 from .configs import EVERYTHING, OPTIONS, config, with_all

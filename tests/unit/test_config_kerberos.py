@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from forebay.config import Kerberos, ProducerConfig, kerberos
+from forebay.config import ProducerConfig
+from forebay.config._kerberos import Kerberos, kerberos
 from forebay.errors import ConfigError
 
 BASE = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL"}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from forebay.config import ProducerConfig, token_source
+from forebay.config import ProducerConfig
+from forebay.config._oauth import token_source
 from forebay.errors import ConfigError
 
 OAUTH = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from forebay.config import Option, ProducerConfig, Secret, Type, credentials, refusal, table
+from forebay.config import Option, ProducerConfig, Secret, Type, refusal, table
 from forebay.config._placeholders import Placeholder, Providers
+from forebay.config._security_rules import credentials
 from forebay.errors import ConfigError
 from tests.support.nobody import as_nobody, shared_folder
 

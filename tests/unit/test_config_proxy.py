@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from forebay.config import ProducerConfig, ProxyUrl, Secret, parse_proxy
+from forebay.config import ProducerConfig, Secret
+from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.errors import ConfigError
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from forebay.config import ProducerConfig, Secret, checks_name, credentials, tls_versions
+from forebay.config import ProducerConfig, Secret
+from forebay.config._security_rules import checks_name, credentials, tls_versions
 from forebay.errors import ConfigError
 
 SSL = {"bootstrap.servers": "h:1", "security.protocol": "SSL"}

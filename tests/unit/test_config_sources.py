@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from forebay.cli.commands import execute
-from forebay.config import Placeholder, ProducerConfig, is_option, table
+from forebay.config import ProducerConfig, is_option, table
 from forebay.config._aliases import ALIASES
 from forebay.config._hints import _NO_OPTION, _OTHER_NAMES
+from forebay.config._placeholders import Placeholder
 from forebay.config._sources import OF_A_SERVICE, OF_KAFKA
 from forebay.errors import ConfigError
 from forebay.producer import KafkaProducer

@@ -74,9 +74,9 @@ def test_subclasses_do_not_take_over_a_code() -> None:
 @pytest.mark.parametrize(
     ("kind", "parents"),
     [
-        (errors.TimeoutError, (errors.RetriableError, builtins.TimeoutError)),
-        (errors.KafkaTimeoutError, (errors.TimeoutError,)),
-        (errors.BufferExhaustedError, (errors.TimeoutError, BufferError)),
+        (errors.KafkaTimeoutError, (errors.RetriableError, builtins.TimeoutError)),
+        (errors.KafkaTimeoutError, (errors.KafkaTimeoutError,)),
+        (errors.BufferExhaustedError, (errors.KafkaTimeoutError, BufferError)),
         (errors.ConfigError, (errors.KafkaError, ValueError)),
         (errors.IllegalArgumentError, (errors.KafkaError, ValueError)),
         (errors.IllegalStateError, (errors.KafkaError, RuntimeError)),
@@ -121,7 +121,7 @@ def test_pickle_and_copy_keep_everything(kind: type[errors.KafkaError]) -> None:
 
 
 def test_pickle_keeps_a_cause_of_ours() -> None:
-    error = errors.TimeoutError("late")
+    error = errors.KafkaTimeoutError("late")
     error.__cause__ = errors.NotLeaderOrFollowerError(node=1)
     twin = pickle.loads(pickle.dumps(error))
     assert isinstance(twin.__cause__, errors.NotLeaderOrFollowerError)
@@ -142,7 +142,7 @@ def test_pickle_of_another_constructor() -> None:
 
 
 def test_with_context_adds_and_keeps_the_first() -> None:
-    error = errors.TimeoutError("late", node=1)
+    error = errors.KafkaTimeoutError("late", node=1)
     assert error.with_context(node=2, attempts=3) is error
     assert str(error) == "late (node=1, attempts=3)"
     assert error.message == "late"

@@ -26,7 +26,7 @@ from forebay import (
     model,
 )
 from forebay._runtime.hints import Hint
-from forebay.errors import BufferExhaustedError, TimeoutError
+from forebay.errors import BufferExhaustedError, KafkaTimeoutError
 from tests.fakes.world import World
 from tests.unit.control.world import ControlWorld
 
@@ -187,7 +187,7 @@ def test_a_control() -> None:
     assert shown(ControlWorld().control) == CONTROL
 
 
-@pytest.mark.parametrize("kind", [KafkaError, TimeoutError, BufferExhaustedError])
+@pytest.mark.parametrize("kind", [KafkaError, KafkaTimeoutError, BufferExhaustedError])
 def test_an_error(kind: type[KafkaError]) -> None:
     """Beside the names of Python's own errors that it is one of."""
     python = next(base for base in kind.__mro__ if base.__module__ == "builtins")

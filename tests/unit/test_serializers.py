@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay import serializers as s
-from forebay.errors import ConfigError, KafkaError, SerializationError, TimeoutError, UnserializableTypeError
+from forebay.errors import ConfigError, KafkaError, KafkaTimeoutError, SerializationError, UnserializableTypeError
+from forebay.serializers._calls import BoundSerializer, as_serializer
 
 SOME_UUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 
@@ -210,8 +211,8 @@ class Optional:
         return f"{topic}:{data}".encode()
 
 
-def bind(given: Any, is_key: bool = False) -> s.BoundSerializer:
-    return s.as_serializer(given, is_key=is_key, configs={"client.id": "me"})
+def bind(given: Any, is_key: bool = False) -> BoundSerializer:
+    return as_serializer(given, is_key=is_key, configs={"client.id": "me"})
 
 
 def test_an_instance_is_used_as_it_is_and_closed_once() -> None:
@@ -307,11 +308,11 @@ def test_our_own_errors_pass_with_their_place() -> None:
     cause = ValueError("deep")
 
     def fail(value: Any) -> bytes:
-        raise TimeoutError("registry") from cause
+        raise KafkaTimeoutError("registry") from cause
 
     with pytest.raises(KafkaError) as caught:
         bind(fail, is_key=True).serialize("t", [], 5)
-    assert type(caught.value) is TimeoutError
+    assert type(caught.value) is KafkaTimeoutError
     assert caught.value.context == {"topic": "t", "part": "key"}
     assert caught.value.__cause__ is cause
 

@@ -13,7 +13,7 @@ import pytest
 
 import forebay
 from forebay.errors import ConfigError, SerializationError
-from forebay.serializers import as_serializer
+from forebay.serializers._calls import as_serializer
 from tests.fakes.world import World
 
 SCHEMA = '{"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}]}'
@@ -125,7 +125,7 @@ def test_protobuf_of_confluent_as_it_is() -> None:
 
 def test_nothing_of_confluent_is_imported_for_others() -> None:
     program = (
-        "import sys; from forebay.serializers import as_serializer\n"
+        "import sys; from forebay.serializers._calls import as_serializer\n"
         "as_serializer(lambda obj, ctx: b'', is_key=False, configs={}).serialize('t', [], 1)\n"
         "print([name for name in sys.modules if name.startswith('confluent')])"
     )

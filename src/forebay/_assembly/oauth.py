@@ -18,7 +18,8 @@ from forebay._network.sasl.oauthbearer import OAuthBearer
 from forebay._network.tokens import Refresh, Token, Tokens, ask, checked_jwt, given_token
 from forebay._runtime.clock import Clock
 from forebay._runtime.ticket import Latch
-from forebay.config import ProducerConfig, Secret, TokenSource, jaas_secret, token_source
+from forebay.config import ProducerConfig, Secret
+from forebay.config._oauth import TokenSource, jaas_secret, token_source
 from forebay.errors import ConfigError
 from forebay.model._wire import shown_url
 

@@ -7,15 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forebay._runtime.clock import Clock
-from forebay.config import (
-    SASL_PROTOCOLS,
-    TOKEN_MECHANISMS,
-    LoginSource,
-    ProducerConfig,
-    credentials,
-    kerberos,
-    parse_proxy,
-)
+from forebay.config import ProducerConfig
+from forebay.config._kerberos import kerberos
+from forebay.config._oauth import TOKEN_MECHANISMS
+from forebay.config._proxy import parse_proxy
+from forebay.config._security_rules import SASL_PROTOCOLS, LoginSource, credentials
 
 if TYPE_CHECKING:
     from forebay._network.credentials import Helper

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forebay._runtime.clock import Clock
-from forebay.config import Placeholder, ProducerConfig, checks_name, tls_versions
+from forebay.config import ProducerConfig
+from forebay.config._placeholders import Placeholder
+from forebay.config._security_rules import checks_name, tls_versions
 from forebay.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from forebay._accumulator.partitioner import (
 )
 from forebay.config import ProducerConfig
 from forebay.interceptors import ProducerInterceptors, make_interceptors
-from forebay.serializers import BoundSerializer, as_serializer
+from forebay.serializers._calls import BoundSerializer, as_serializer
 
 logger = logging.getLogger("forebay.producer")
 

@@ -26,7 +26,7 @@ from forebay._delivery.unheard import REFUSED
 from forebay._runtime.hints import FUTURE, no_attribute
 from forebay._runtime.ticket import ThreadTicket
 from forebay._runtime.times import limit
-from forebay.errors import IllegalStateError, KafkaError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from forebay.errors._base import own_copy
 from forebay.model._metadata import RecordMetadata
 
@@ -85,7 +85,7 @@ class RecordFuture:
             timeout: seconds; None waits until the record is delivered or has failed (delivery.timeout.ms).
 
         Raises:
-            forebay.errors.TimeoutError: not known in time; the record may still be delivered.
+            forebay.errors.KafkaTimeoutError: not known in time; the record may still be delivered.
             forebay.errors.KafkaError: the record could not be delivered; a copy at each call.
             IllegalStateError: called from a delivery callback for a record without an outcome.
         """
@@ -111,7 +111,7 @@ class RecordFuture:
         timeout_ms: cython.double = LONGEST_MS if timeout is None else timeout * 1000
         if not self._is_visible() and not wait_for(self._batch, timeout_ms, self._index):
             where = f"{self._batch.topic}-{self._batch.partition}"
-            raise TimeoutError(
+            raise KafkaTimeoutError(
                 f"No acknowledgement for the record for {where} within {timeout} s; it is still on its way."
             )
         error = self._batch.error_of(self._index)

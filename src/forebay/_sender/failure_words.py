@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError, UnknownTopicIdError
+from forebay.errors import KafkaError, KafkaTimeoutError, RecordTooLargeError, UnknownTopicIdError
 from forebay.errors._base import caused
 
 IN_FLIGHT = "in flight"
@@ -49,7 +49,7 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
         now: monotonic ms.
     """
     age = round(now - batch.created)
-    error = TimeoutError(
+    error = KafkaTimeoutError(
         f"Expiring {batch.record_count} record(s) for {batch.topic}-{batch.partition}:{age} ms has passed since batch "
         "creation",
         phase=phase,

@@ -35,17 +35,17 @@ from forebay.errors import (
     ConcurrentTransactionsError,
     KafkaError,
     KafkaStorageError,
+    KafkaTimeoutError,
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     OutOfOrderSequenceError,
     RecordTooLargeError,
-    TimeoutError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from forebay.model import TopicPartition
 
-FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
+FATE_UNKNOWN = (NetworkError, KafkaTimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
 """After one of these a batch may be in the log although its attempt failed."""
 
 

@@ -19,7 +19,7 @@ from forebay._protocol.produce import PartitionRecords
 from forebay._protocol.produce_response import PartitionResponse
 from forebay.errors import (
     ClusterAuthorizationError,
-    DuplicateSequenceNumberError,
+    DuplicateSequenceError,
     InvalidRecordError,
     KafkaError,
     RecordTooLargeError,
@@ -233,7 +233,7 @@ def error_in(answer: PartitionResponse) -> KafkaError | None:
     A duplicate is a success, because an earlier attempt wrote the records.
     """
     code: cython.int = answer.error_code
-    if code == 0 or code == DuplicateSequenceNumberError.code:
+    if code == 0 or code == DuplicateSequenceError.code:
         return None
     where = TopicPartition(answer.topic, answer.partition)
     if code == TopicAuthorizationError.code:

@@ -19,11 +19,11 @@ from forebay.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     KafkaError,
+    KafkaTimeoutError,
     NotCoordinatorError,
     OperationNotAttemptedError,
     ProducerFencedError,
     RetriableError,
-    TimeoutError,
     TopicAuthorizationError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
@@ -109,7 +109,7 @@ TABLE: Mapping[int, Row] = MappingProxyType(
         ApiKey.TXN_OFFSET_COMMIT: {
             **_COORDINATION,
             **_group_errors(),
-            TimeoutError: Action.LOOK_UP,
+            KafkaTimeoutError: Action.LOOK_UP,
             GroupAuthorizationError: Action.ABORTABLE,
             UnsupportedForMessageFormatError: Action.FATAL,
         },
@@ -137,8 +137,8 @@ def action_for(api_key: int, error: KafkaError) -> Action:
 def for_call(error: KafkaError, prefix: str = "") -> KafkaError:
     """The error that a call of the transactional API raises because of a record's or request's ``error``.
 
-    It has the same class, unless that class is retriable, as TimeoutError is: repeating the call does not bring back a
-    record that failed.  (The Java client wraps these too.)
+    It has the same class, unless that class is retriable, as KafkaTimeoutError is: repeating the call does not bring
+    back a record that failed.  (The Java client wraps these too.)
     """
     if isinstance(error, RetriableError):
         own: KafkaError = TransactionAbortableError(f"{prefix}{type(error).__name__}: {error.message}", **error.context)

@@ -14,7 +14,7 @@ from forebay.cli.failure import FAILED, CommandError, one_line, reason
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.control import Control
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.errors._base import printable
 from forebay.model import TailRecord, TopicDescription
 
@@ -36,7 +36,7 @@ def opened(config: ProducerConfig) -> Iterator[Control]:
         try:
             with logs.waiting_for(f"an answer of {servers}"):
                 control.transaction_version()
-        except TimeoutError as error:
+        except KafkaTimeoutError as error:
             why = one_line(str(error.__cause__ or "nothing was reached"))
             within = f"within {config['max.block.ms'] / 1000:g} s"
             raise CommandError(f"{servers} did not answer {within}: {why}", FAILED) from error

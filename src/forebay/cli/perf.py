@@ -19,7 +19,7 @@ from forebay.cli.report.latency import Stats
 from forebay.cli.report.progress import WAIT_S, Display, LogLines
 from forebay.cli.report.tally import Tally
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 
@@ -124,7 +124,7 @@ class _Transactions:
         """Commits what is open.
 
         Raises:
-            TimeoutError: no answer in time; it may be committed all the same.
+            KafkaTimeoutError: no answer in time; it may be committed all the same.
             KafkaError: it cannot be committed; closing the producer aborts it.
         """
         if self._begun is not None:
@@ -192,7 +192,7 @@ class _Measured:
         try:
             complete = self._feed(values, transactions)
             transactions.end()
-        except TimeoutError as error:
+        except KafkaTimeoutError as error:
             self._uncommitted = True
             shown.error(f"the end of the last transaction is not known: {reason(error)}")
         except KafkaError as error:

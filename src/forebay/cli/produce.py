@@ -24,7 +24,7 @@ from forebay.cli.input.rows import BadRow, HeaderPairs
 from forebay.cli.report.progress import WAIT_S, Display, LogLines, display
 from forebay.cli.report.tally import Tally
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.producer import KafkaProducer
 from forebay.producer._columns import BatchDelivery
 
@@ -138,7 +138,7 @@ class _Run:
         return self._outcome(ended, interrupted)
 
     def _outcome(self, ended: BaseException | None, interrupted: BaseException | None) -> int:
-        if self._transaction == _ENDING and isinstance(ended, (KeyboardInterrupt, TimeoutError)):
+        if self._transaction == _ENDING and isinstance(ended, (KeyboardInterrupt, KafkaTimeoutError)):
             self._shown.error("it is not known whether the transaction was committed: check before you send it again")
         elif self._transaction in (_OPEN, _ENDING):
             self._shown.error("the transaction was not committed: readers with read_committed see none of its records")

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from forebay.cli.failure import CommandError
-from forebay.config import ProducerConfig, config_of, is_option, read_properties
+from forebay.config import ProducerConfig, is_option
 from forebay.config._door import door
+from forebay.config._sources import config_of, read_properties
 from forebay.errors import ConfigError
 
 BROKERS = "KAFKA_BOOTSTRAP_SERVERS"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from forebay.cli.failure import FAILED, CommandError, Terminated, reason
 from forebay.cli.report.progress import LogLines
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.producer import KafkaProducer
 
 INTERRUPTED_CLOSE_S = 10.0
@@ -36,7 +36,7 @@ def partitions_of(producer: KafkaProducer, topic: str, logs: LogLines, wait_s: f
             return len(producer.partitions_for(topic, timeout=wait_s))
     except KafkaError as error:
         why = reason(error)
-        if isinstance(error, TimeoutError) and error.__cause__ is None and "last_error" not in error.context:
+        if isinstance(error, KafkaTimeoutError) and error.__cause__ is None and "last_error" not in error.context:
             why = f"{why.rstrip('.')}: {NO_ANSWER}"
         raise CommandError(f"topic {topic!r} on {servers}: {why}", FAILED) from error
 
@@ -60,7 +60,7 @@ def finish(producer: KafkaProducer, interrupted: BaseException | None) -> BaseEx
         try:
             producer.close(None if interrupted is None else INTERRUPTED_CLOSE_S)
             return interrupted
-        except TimeoutError:
+        except KafkaTimeoutError:
             return interrupted  # each lost record's callback has reported it
         except KeyboardInterrupt as again:
             if interrupted is not None:
@@ -73,7 +73,7 @@ def abandon(producer: KafkaProducer) -> None:
     """Closes a producer that accepted nothing, without waiting for answers."""
     try:
         producer.close(0)
-    except TimeoutError:
+    except KafkaTimeoutError:
         pass  # each lost record's callback has reported it
 
 

@@ -229,7 +229,7 @@ def _code_of(error: BaseException, of_message: bool) -> int:
     for kind, name in _BY_KIND:
         if isinstance(error, kind):
             return _LOCAL[name][0]
-    if isinstance(error, errors.TimeoutError):
+    if isinstance(error, errors.KafkaTimeoutError):
         if of_message and isinstance(error.__cause__, errors.UnknownTopicOrPartitionError):
             return _LOCAL["_UNKNOWN_TOPIC"][0]
         return _LOCAL["_MSG_TIMED_OUT" if of_message else "_TIMED_OUT"][0]

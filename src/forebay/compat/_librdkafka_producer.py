@@ -18,7 +18,7 @@ from forebay.compat._topic_backlog import TopicBacklog
 from forebay.config._door import door
 from forebay.control import Control
 from forebay.control._topics import describe_topics
-from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
+from forebay.errors import ApiError, KafkaTimeoutError, PurgedError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
 from forebay.producer._frontend import Inside, ThreadTicket, lifecycle
@@ -223,7 +223,7 @@ class Producer(ProducePath):
                     result, left = steps.send(is_there)
                 except StopIteration:
                     return False
-                except TimeoutError:
+                except KafkaTimeoutError:
                     return True
                 except NativeError as error:
                     raise raised(error) from error
@@ -268,7 +268,7 @@ class Producer(ProducePath):
     def _end(self) -> None:
         try:
             self._native.close(0 if self._inside.has_unfinished() else None)
-        except TimeoutError:
+        except KafkaTimeoutError:
             pass  # their events say so
         except NativeError as error:
             raise raised(error) from error

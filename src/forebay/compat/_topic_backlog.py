@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.model._inputs import ProducerRecord
 from forebay.producer._frontend import Clock, Inside, SenderLock, ThreadTicket, lifecycle, start_thread
 from forebay.producer._path import FORKED
@@ -107,7 +107,7 @@ class TopicBacklog:
         pause = ThreadTicket()
         while self._has_thread and self.count() and (left := end - clock.now()) > 0:
             pause.wait(min(left, EXIT_TURN_MS))
-        self.give_up(TimeoutError("The process ends before the topic is known", phase="waiting for metadata"))
+        self.give_up(KafkaTimeoutError("The process ends before the topic is known", phase="waiting for metadata"))
 
     def give_up(self, error: KafkaError) -> None:
         """All that are held fail, and the log has the number of those that nobody hears of."""
@@ -152,7 +152,7 @@ class TopicBacklog:
                 self._waits[topic] = PendingSend(self._native, ProducerRecord(topic), None)
             if not self._waits[topic].find_topic(self._ticket):
                 return self._until_old(topic)
-        except TimeoutError as error:
+        except KafkaTimeoutError as error:
             self._waits.pop(topic).end(self._ticket)
             return self._fail_old(topic, error)
         except KafkaError as error:
@@ -168,7 +168,7 @@ class TopicBacklog:
         if left > 0:
             return left
         return self._fail_old(
-            topic, TimeoutError(f"Topic {topic} not present in metadata", phase="waiting for metadata")
+            topic, KafkaTimeoutError(f"Topic {topic} not present in metadata", phase="waiting for metadata")
         )
 
     def _fail_old(self, topic: str, error: KafkaError) -> float:

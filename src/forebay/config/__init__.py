@@ -16,23 +16,11 @@ from forebay.config._bootstrap import HostPort, parse_bootstrap
 from forebay.config._door import TABLE as _TABLE
 from forebay.config._door import door, kafka_name
 from forebay.config._hints import lack, unknown
-from forebay.config._kerberos import Kerberos, kerberos
-from forebay.config._oauth import TOKEN_MECHANISMS, TokenSource, jaas_secret, token_source
 from forebay.config._option import Feature, Importance, Option, Type, load
 from forebay.config._placeholders import Placeholder, Providers, providers_of
-from forebay.config._properties import properties
-from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.config._rules import RULES, Note, client_id_of
 from forebay.config._secret import HIDDEN, Secret, described, shown_value
-from forebay.config._security_rules import (
-    SASL_PROTOCOLS,
-    Credentials,
-    LoginSource,
-    checks_name,
-    credentials,
-    tls_versions,
-)
-from forebay.config._sources import FromSources, config_of, read_properties
+from forebay.config._sources import FromSources
 from forebay.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -288,44 +276,7 @@ def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any],
             raise ConfigError(f"Option {name}{shown} is not available in this version: it has no {machinery}")
 
 
-__all__ = [
-    "AVAILABLE",
-    "SASL_PROTOCOLS",
-    "TOKEN_MECHANISMS",
-    "ConfigError",
-    "FromSources",
-    "Credentials",
-    "Feature",
-    "HostPort",
-    "Importance",
-    "Kerberos",
-    "LoginSource",
-    "Note",
-    "Option",
-    "Placeholder",
-    "ProducerConfig",
-    "ProxyUrl",
-    "Secret",
-    "TokenSource",
-    "Type",
-    "checks_name",
-    "config_of",
-    "credentials",
-    "kafka_name",
-    "kerberos",
-    "is_option",
-    "jaas_secret",
-    "next_client_id",
-    "parse_bootstrap",
-    "parse_proxy",
-    "properties",
-    "read_properties",
-    "refusal",
-    "table",
-    "tls_versions",
-    "token_source",
-    "unavailable",
-]
+__all__ = ["ConfigError", "HostPort", "Importance", "Note", "Option", "ProducerConfig", "Secret", "Type", "table"]
 
 
 def __dir__() -> list[str]:

@@ -171,7 +171,8 @@ def config_of(
     Raises:
         ConfigError: as ProducerConfig; begins with the origin of what is at fault.
     """
-    from forebay.config import ProducerConfig, kafka_name, refusal
+    from forebay.config import ProducerConfig, refusal
+    from forebay.config._door import kafka_name
 
     replaced = {kafka_name(name) for name in overrides or ()}
     kept = {name: value for name, value in values.items() if kafka_name(name) not in replaced}

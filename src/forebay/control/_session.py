@@ -18,7 +18,7 @@ from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock
 from forebay._runtime.owner import change_owner
 from forebay._runtime.threads import hub_of_caller, pause
-from forebay.errors import DisconnectError, KafkaError, RetriableError, TimeoutError, error_for
+from forebay.errors import DisconnectError, KafkaError, KafkaTimeoutError, RetriableError, error_for
 from forebay.model import Node
 
 T = TypeVar("T")
@@ -38,15 +38,15 @@ class Deadline(NamedTuple):
     what: str
     timeout_ms: float
 
-    def error(self, cause: BaseException | None) -> TimeoutError:
+    def error(self, cause: BaseException | None) -> KafkaTimeoutError:
         """For the caller, with what stood in the way."""
         why = f": {cause}" if cause is not None else ""
-        error = TimeoutError(f"{self.what} was not done within {self.timeout_ms / 1000:g} s{why}")
+        error = KafkaTimeoutError(f"{self.what} was not done within {self.timeout_ms / 1000:g} s{why}")
         error.__cause__ = cause
         return error
 
 
-class _OutOfTime(TimeoutError):
+class _OutOfTime(KafkaTimeoutError):
     """The deadline is over in the middle of an attempt; the message says what was waited for."""
 
 
@@ -104,7 +104,7 @@ class ControlSession:
         """What ``attempt`` returns, once it does not end in an error that passes.
 
         Raises:
-            TimeoutError: the deadline is over; the last error is the cause.
+            KafkaTimeoutError: the deadline is over; the last error is the cause.
             KafkaError: one that does not pass.
         """
         failures = 0
@@ -132,7 +132,7 @@ class ControlSession:
 
         Raises:
             DisconnectError: there is no connection, or it was lost before the answer; the broker may have acted.
-            TimeoutError: no answer before the deadline.
+            KafkaTimeoutError: no answer before the deadline.
             UnsupportedVersionError: nothing in common with this broker.
         """
         return self.ask_all((node,), question, deadline)[0]

@@ -25,10 +25,10 @@ from forebay._records.decoded import Batch, ControlType, EndTransactionMarker
 from forebay._records.reader import read_batches
 from forebay.control._session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import (
+    KafkaTimeoutError,
     LeaderNotAvailableError,
     ProtocolError,
     RefreshRetriableError,
-    TimeoutError,
     UnknownTopicOrPartitionError,
     error_for,
 )
@@ -199,7 +199,7 @@ class PartitionReader:
             if answer.error_code not in allowed:
                 raise_for(answer.error_code, where=self._where, node=self._leader.id)
             return answer
-        except (RefreshRetriableError, TimeoutError):
+        except (RefreshRetriableError, KafkaTimeoutError):
             self._leader = None
             raise
 

@@ -23,10 +23,10 @@ from forebay.errors import (
     ConcurrentTransactionsError,
     IllegalArgumentError,
     InvalidProducerEpochError,
+    KafkaTimeoutError,
     ProducerFencedError,
     ProtocolError,
     RefreshRetriableError,
-    TimeoutError,
     TransactionalIdNotFoundError,
 )
 from forebay.model import Node, TransactionDescription, TransactionIdentity, TransactionListing
@@ -124,7 +124,7 @@ def _describe_at(
             if transactional_id not in described:
                 raise ProtocolError(f"DescribeTransactions: node {node.id} did not answer for {transactional_id!r}")
             found[transactional_id] = _description(described[transactional_id], node)
-    except (RefreshRetriableError, TimeoutError):
+    except (RefreshRetriableError, KafkaTimeoutError):
         for transactional_id in ids:
             session.coordinators.pop(transactional_id, None)
         raise
@@ -186,7 +186,7 @@ def _at_coordinator(session: ControlSession, transactional_id: str, question: Qu
     try:
         answer = session.ask(node, question, deadline)
         raise_for(answer.error_code, transactional_id=transactional_id, node=node.id)
-    except (RefreshRetriableError, TimeoutError):
+    except (RefreshRetriableError, KafkaTimeoutError):
         session.coordinators.pop(transactional_id, None)
         raise
     return answer

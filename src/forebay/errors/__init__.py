@@ -14,7 +14,7 @@
         ├── AuthenticationError               Sasl..., Ssl..., UnsupportedSaslMechanism..., IllegalSaslState...
         ├── AuthorizationError                Topic..., Group..., Cluster...¹, TransactionalId...¹
         ├── RetriableError                    the producer retries these by itself
-        │   ├── TimeoutError (builtins.TimeoutError), also named KafkaTimeoutError
+        │   ├── KafkaTimeoutError (builtins.TimeoutError)
         │   │   └── BufferExhaustedError (BufferError)
         │   ├── CorruptRecordError, NotEnoughReplicasError, ConcurrentTransactionsError, ...
         │   └── RefreshRetriableError         CoordinatorNotAvailable..., NotCoordinator...
@@ -72,6 +72,7 @@ from forebay.errors._broker import (
     InvalidTxnStateError,
     InvalidTxnTimeoutError,
     KafkaStorageError,
+    KafkaTimeoutError,
     LeaderNotAvailableError,
     ListenerNotFoundError,
     NetworkError,
@@ -91,7 +92,6 @@ from forebay.errors._broker import (
     SaslAuthenticationError,
     SecurityDisabledError,
     ThrottlingQuotaExceededError,
-    TimeoutError,
     TopicAuthorizationError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
@@ -126,9 +126,6 @@ from forebay.errors._client import (
     UnserializableTypeError,
 )
 
-KafkaTimeoutError = TimeoutError
-DuplicateSequenceNumberError = DuplicateSequenceError
-
 _BY_CODE: dict[int, type[KafkaError]] = {
     kind.code: kind
     for kind in tuple(globals().values())
@@ -142,6 +139,9 @@ if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name 
         """The classes of the table in ``_others``, made when the first of them is asked for; pickles ask here, too."""
         from forebay.errors._others import CLASSES
 
+        if name == "TimeoutError":
+            # Of an AttributeError an import statement would not show the text.
+            raise ImportError(f"{__name__}.TimeoutError is KafkaTimeoutError, which is a TimeoutError of Python, too")
         if name not in CLASSES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return CLASSES[name]
@@ -183,7 +183,6 @@ __all__ = [
     "CorruptRecordError",
     "DisconnectError",
     "DuplicateSequenceError",
-    "DuplicateSequenceNumberError",
     "FencedLeaderEpochError",
     "ForkedProducerError",
     "GroupAuthorizationError",
@@ -231,7 +230,6 @@ __all__ = [
     "SerializationError",
     "SslAuthenticationError",
     "ThrottlingQuotaExceededError",
-    "TimeoutError",
     "TopicAuthorizationError",
     "TransactionAbortableError",
     "TransactionAbortedError",

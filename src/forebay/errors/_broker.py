@@ -5,8 +5,6 @@ The codes that only consumers, administrators or brokers meet are in the table o
 
 from __future__ import annotations
 
-import builtins
-
 from forebay.errors._base import (
     ApiError,
     AuthenticationError,
@@ -37,7 +35,7 @@ class NotLeaderOrFollowerError(InvalidMetadataError, code=6, name="NOT_LEADER_OR
     """The request went to a broker that does not lead the partition any more."""
 
 
-class TimeoutError(RetriableError, builtins.TimeoutError, code=7, name="REQUEST_TIMED_OUT"):
+class KafkaTimeoutError(RetriableError, TimeoutError, code=7, name="REQUEST_TIMED_OUT"):
     """The time limit passed before the request was done."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay.errors._base import ApiError, AuthenticationError, KafkaError
-from forebay.errors._broker import NetworkError, TimeoutError
+from forebay.errors._broker import KafkaTimeoutError, NetworkError
 
 
 class ConfigError(KafkaError, ValueError):
@@ -57,7 +57,7 @@ class DisconnectError(NetworkError):
     """The connection was lost before the answer came."""
 
 
-class BufferExhaustedError(TimeoutError, BufferError):
+class BufferExhaustedError(KafkaTimeoutError, BufferError):
     """No room in buffer.memory within max.block.ms (at once for send_nowait)."""
 
 

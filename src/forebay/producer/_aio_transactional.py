@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._runtime.event_loop import LoopTicket, running_loop
-from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import ForkedProducerError, KafkaError, KafkaTimeoutError, ProducerClosedError
 from forebay.model import TopicPartition, TransactionIdentity
 from forebay.producer._transactional import Call
 
@@ -65,7 +65,7 @@ class AsyncTransactionalCalls:
     async def commit_transaction(self, timeout: Seconds | None = None) -> None:
         """As ``KafkaProducer.commit_transaction``.
 
-        After a TimeoutError, or if it was cancelled, the transaction may still be committed: call it again.
+        After a KafkaTimeoutError, or if it was cancelled, the transaction may still be committed: call it again.
         """
         await self._await(self._producer._commit_call(timeout))
 
@@ -99,7 +99,7 @@ class AsyncTransactionalCalls:
             raise
         try:
             await self.commit_transaction()
-        except TimeoutError:
+        except KafkaTimeoutError:
             raise  # undecided: the same call again is what decides
         except KafkaError as error:
             await self._abort_after(error)

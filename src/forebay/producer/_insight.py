@@ -8,7 +8,7 @@ from forebay._assembly import Components
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.times import limit
-from forebay.errors import IllegalStateError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaTimeoutError
 from forebay.errors._base import own_copy
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Insight:
             timeout: seconds; None for ``max.block.ms``.
 
         Raises:
-            TimeoutError: no broker gave it in time; most clusters have no plugin that takes metrics.
+            KafkaTimeoutError: no broker gave it in time; most clusters have no plugin that takes metrics.
             IllegalStateError: ``enable.metrics.push`` is false, or the extra ``telemetry`` is not installed; or called
                 from a delivery callback, where it would wait for itself.
             KafkaError: a broker refused, and telemetry has ended.
@@ -87,7 +87,7 @@ class Insight:
         if telemetry.instance.text:
             return telemetry.instance.text
         if not is_known:
-            raise TimeoutError(f"No client instance id in time: {telemetry.obstacle()}")
+            raise KafkaTimeoutError(f"No client instance id in time: {telemetry.obstacle()}")
         error = telemetry.instance.result.error
         assert error is not None
         raise own_copy(error)

@@ -33,7 +33,7 @@ from forebay._delivery.future import RecordFuture, failed_future
 from forebay._runtime.hints import shown_as
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
-from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
+from forebay.errors import ApiError, IllegalArgumentError, KafkaError, KafkaTimeoutError, SerializationError
 from forebay.model import Headers, TopicPartition
 from forebay.model._arguments import as_record, fields_of, wrong_call
 from forebay.producer._acknowledged import Acknowledged, shared_by_all
@@ -152,8 +152,8 @@ class SendPath:
         """As ``send``, but never waits.
 
         Raises:
-            BufferExhaustedError: the buffer is full now; a BufferError and a TimeoutError too.
-            TimeoutError: the topic's metadata is not there yet (asked for now: try again).
+            BufferExhaustedError: the buffer is full now; a BufferError and a KafkaTimeoutError too.
+            KafkaTimeoutError: the topic's metadata is not there yet (asked for now: try again).
         """
         if self._state != OPEN:
             raise self._refusal()
@@ -427,7 +427,7 @@ class SendPath:
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         """The failed future of a record that comes into no batch.  ``send_nowait`` raises what needs a wait instead."""
         try:
-            if not blocking and isinstance(error, TimeoutError):
+            if not blocking and isinstance(error, KafkaTimeoutError):
                 if isinstance(callback, Acknowledged):
                     callback.where = where
                 raise error

@@ -11,9 +11,9 @@ from forebay.errors import (
     ForkedProducerError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
     RecordTooLargeError,
-    TimeoutError,
 )
 from forebay.errors._base import caused
 
@@ -124,7 +124,7 @@ def not_in_metadata(
     max_block_ms: float,
     on_sender_thread: bool,
     cause: Any,
-) -> TimeoutError:
+) -> KafkaTimeoutError:
     """Metadata did not come within ``max.block.ms``, or does not know the topic, or not that partition of it.
 
     Args:
@@ -143,10 +143,10 @@ def not_in_metadata(
         what += f" after {min(max_block_ms, round(waited)):g} ms."  # less where the call had a timeout of its own
     else:
         what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
-    return caused(TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)
+    return caused(KafkaTimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)
 
 
-def close_timeout(acknowledged: int, lost: int, timeout: float | None) -> TimeoutError:
+def close_timeout(acknowledged: int, lost: int, timeout: float | None) -> KafkaTimeoutError:
     """A close that ended by force.
 
     Args:
@@ -162,4 +162,4 @@ def close_timeout(acknowledged: int, lost: int, timeout: float | None) -> Timeou
             f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of them has "
             "not returned"
         )
-    return TimeoutError(f"close: {'; '.join(said)}")
+    return KafkaTimeoutError(f"close: {'; '.join(said)}")

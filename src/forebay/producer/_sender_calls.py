@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from forebay._delivery.sender_lock import check_wait
 from forebay._runtime.ticket import ThreadTicket
 from forebay._runtime.times import limit
-from forebay.errors import IllegalStateError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaTimeoutError
 from forebay.errors._base import caused, own_copy
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SenderCalls:
             timeout: seconds for all of it; None for ``max.block.ms``.
 
         Raises:
-            TimeoutError: some of it did not come in time; the message says what.
+            KafkaTimeoutError: some of it did not come in time; the message says what.
             KafkaError: a topic's name is invalid or it is forbidden to us; or no broker lets us in.
             IllegalStateError: called from a delivery callback, which would wait for itself.
         """
@@ -136,7 +136,7 @@ class Warming:
             return
         missing = [f"connection to node {node}" for node in request.missing()]
         missing += ["producer id"] if request.lacks_id() else []
-        late = TimeoutError(
+        late = KafkaTimeoutError(
             f"warm_up: no {' and no '.join(missing) or 'answer'} after {self._wait_ms / 1000:g} s", phase="warm_up"
         )
         states = self._producer._parts.client.states

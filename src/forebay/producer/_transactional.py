@@ -1,13 +1,13 @@
 """The transactional half of the producer: init, begin, send offsets, commit, abort, and what a committer needs.
 
 Any thread but the sender's may call them.  A call waits at most ``max.block.ms``, or the given time.  After a
-TimeoutError or Ctrl-C the same call, made again, waits for the same outcome; until then only it and ``close`` are
+KafkaTimeoutError or Ctrl-C the same call, made again, waits for the same outcome; until then only it and ``close`` are
 allowed.
 
 A broker's refusal is raised as the error of its code.  In an error state every call raises an error of the class of the
 first error, which is its cause.  ``fatal`` says that the producer cannot go on, ``txn_requires_abort`` that it can
-after an abort.  If that class is a RetriableError, such as the TimeoutError of an expired record, the error raised is a
-TransactionAbortableError: no repeated call brings the record back.
+after an abort.  If that class is a RetriableError, such as the KafkaTimeoutError of an expired record, the error
+raised is a TransactionAbortableError: no repeated call brings the record back.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
-    TimeoutError,
 )
 from forebay.errors._base import caused, own_copy
 from forebay.model import TopicPartition, TransactionIdentity
@@ -96,7 +96,7 @@ class TransactionalCalls:
                 producer's transactional.id); sequences begin at 0.
 
         Raises:
-            TimeoutError: no coordinator answered in time; call it again.
+            KafkaTimeoutError: no coordinator answered in time; call it again.
             IllegalStateError: it was called before, or there is no transactional.id.
             KafkaError: the coordinator refused (authorization: it may be tried again; everything else is final).
         """
@@ -145,7 +145,7 @@ class TransactionalCalls:
 
         Raises:
             CommitFailedError: the group has moved on (abort, and go on from the group's new state).
-            TimeoutError: not confirmed in time; call it again with the same arguments.
+            KafkaTimeoutError: not confirmed in time; call it again with the same arguments.
             IllegalStateError: there is no transaction.
             IllegalArgumentError: an offset or group that cannot be, or group metadata of an unknown version.
             KafkaError: refused, or the producer is in an error state.
@@ -173,7 +173,7 @@ class TransactionalCalls:
             timeout: seconds; None for ``max.block.ms``.
 
         Raises:
-            TimeoutError: not confirmed in time; the transaction may still be committed: call it again.
+            KafkaTimeoutError: not confirmed in time; the transaction may still be committed: call it again.
             IllegalStateError: there is no transaction.
             ProducerFencedError: a newer producer with the same transactional.id has taken over.
             KafkaError: a record failed, or the coordinator refused: nothing is committed, the transaction has to be
@@ -193,7 +193,7 @@ class TransactionalCalls:
             timeout: seconds; None for ``max.block.ms``.
 
         Raises:
-            TimeoutError: not confirmed in time; call it again.
+            KafkaTimeoutError: not confirmed in time; call it again.
             IllegalStateError: there is no transaction.
             KafkaError: the producer cannot go on.
         """
@@ -223,7 +223,7 @@ class TransactionalCalls:
             raise
         try:
             self.commit_transaction()
-        except TimeoutError:
+        except KafkaTimeoutError:
             raise  # undecided: the same call again is what decides
         except KafkaError as error:
             self._abort_after(error)
@@ -307,7 +307,7 @@ class TransactionalCalls:
 
     def _check_outcome(self, call: Call, is_known: bool) -> None:
         if not is_known:
-            late = TimeoutError(
+            late = KafkaTimeoutError(
                 f"Timeout expired after {call.limit:g}ms while awaiting {call.name}(); call it again to wait for its "
                 "outcome",
                 phase=call.name,

@@ -23,9 +23,10 @@ from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, i
 from forebay._runtime.hints import ASYNC_PRODUCER, hinted, old_spelling, shown_as, without_hints
 from forebay._runtime.times import seconds
 from forebay._sender.lifecycle import time_left
-from forebay.config import FromSources, ProducerConfig
+from forebay.config import ProducerConfig
 from forebay.config._door import door
-from forebay.errors import KafkaError, TimeoutError
+from forebay.config._sources import FromSources
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata
 from forebay.model._arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
@@ -128,7 +129,7 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
         """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
-            TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
+            KafkaTimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._producer._check_open()
@@ -147,7 +148,7 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
         """Gets what the first records would wait for, as ``KafkaProducer.warm_up``.
 
         Raises:
-            TimeoutError: some of it did not come in time; the message says what.
+            KafkaTimeoutError: some of it did not come in time; the message says what.
             KafkaError: a topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         warming = Warming(self._producer, topics, timeout)
@@ -283,7 +284,7 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
             timeout: seconds; None waits as long as it takes (``delivery.timeout.ms`` at most).
 
         Raises:
-            TimeoutError: records were still without an outcome; the message counts them.
+            KafkaTimeoutError: records were still without an outcome; the message counts them.
         """
         steps = self._producer._flush_steps(timeout)
         loop = running_loop()
@@ -315,7 +316,7 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
         If the call is cancelled, the producer ends all the same, and no thread of the loop's pool waits for it.
 
         Raises:
-            TimeoutError: it ended by force; the message counts the records that failed.
+            KafkaTimeoutError: it ended by force; the message counts the records that failed.
             KafkaError: as ``KafkaProducer.close``.
         """
         loop, thread = running_loop(), self._producer._thread
@@ -340,7 +341,7 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
         try:
             await self.close(0 if told else time_left())
         except KafkaError as failure:
-            if told and isinstance(failure, TimeoutError):
+            if told and isinstance(failure, KafkaTimeoutError):
                 return
             if error is None:
                 raise

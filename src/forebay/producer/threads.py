@@ -20,9 +20,10 @@ from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.times import limit, seconds
 from forebay._sender import lifecycle
-from forebay.config import FromSources, ProducerConfig
+from forebay.config import ProducerConfig
 from forebay.config._door import door
 from forebay.config._security_rules import new_credentials
+from forebay.config._sources import FromSources
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -30,7 +31,7 @@ from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
 )
 from forebay.errors._base import caused
 from forebay.model import PartitionInfo, TopicPartition
@@ -127,7 +128,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
         """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
-            TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
+            KafkaTimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
@@ -200,7 +201,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
         Raises:
             TypeError, IllegalArgumentError: a table, column or cell that cannot be; names it and says what is allowed.
             RecordTooLargeError: a row is larger than ``max.request.size``.
-            TimeoutError: metadata or memory (BufferExhaustedError) did not come in time.
+            KafkaTimeoutError: metadata or memory (BufferExhaustedError) did not come in time.
             KafkaError: as ``send``, and what would arrive in its future where no batch takes the row.
             OSError: the table's stream failed.
 
@@ -229,7 +230,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
             timeout: seconds; None waits as long as it takes (``delivery.timeout.ms`` at most).
 
         Raises:
-            TimeoutError: records were still without an outcome; the message counts them.
+            KafkaTimeoutError: records were still without an outcome; the message counts them.
             IllegalStateError: called from a delivery callback, which would wait for itself (KIP-1118).
         """
         steps = self._flush_steps(timeout)
@@ -265,7 +266,9 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
 
                 records = sum(open_records(other.result, other.record_count) for other in batches)
                 if records > 0:  # some of them may have come since the wait
-                    late = TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
+                    late = KafkaTimeoutError(
+                        f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush"
+                    )
                     raise caused(late, self._parts.metadata.uncaught_since(begun))
         finally:
             accumulator.end_flush()
@@ -283,7 +286,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
         behind it run when it returns, and the sender's thread ends after them.
 
         Raises:
-            TimeoutError: it ended by force; the message counts the records that failed, and those that were
+            KafkaTimeoutError: it ended by force; the message counts the records that failed, and those that were
                 acknowledged while a callback that does not return keeps their callbacks from running.
             KafkaError: a serializer, interceptor or partitioner failed in its own close.
         """
@@ -339,7 +342,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
         try:
             self.close(0 if was_forced else lifecycle.time_left())
         except KafkaError as failure:
-            if was_forced and isinstance(failure, TimeoutError):
+            if was_forced and isinstance(failure, KafkaTimeoutError):
                 return
             if error is None:
                 raise
@@ -364,7 +367,7 @@ class KafkaProducer(SendPath, TransactionalCalls, SenderCalls, Insight, FromSour
         try:
             if session is not None and session.is_refusal(error):
                 raise error  # no fault of this record, whatever its class: the transaction cannot go on
-            if blocking or not isinstance(error, TimeoutError):
+            if blocking or not isinstance(error, KafkaTimeoutError):
                 # Nobody may look at the future, and the transaction must not be committed without the record: known
                 # before the callback runs, which may do just that.
                 error = self._note_failed_send(error)

@@ -12,17 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from forebay.errors import ConfigError, SerializationError, UnserializableTypeError
-from forebay.serializers._calls import BYTES, BoundSerializer, as_serializer
+from forebay.serializers._calls import BYTES
 
 __all__ = [
-    "BUILT_IN",
     "BooleanSerializer",
-    "BoundSerializer",
     "ByteArraySerializer",
     "ByteBufferSerializer",
-    "Bytes",
     "BytesSerializer",
-    "Configs",
     "DoubleSerializer",
     "FloatSerializer",
     "IntegerSerializer",
@@ -34,7 +30,6 @@ __all__ = [
     "StringSerializer",
     "UUIDSerializer",
     "VoidSerializer",
-    "as_serializer",
 ]
 
 

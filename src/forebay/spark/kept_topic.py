@@ -12,7 +12,7 @@ from forebay.errors import (
     ConfigError,
     IllegalStateError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
     TransactionalIdAuthorizationError,
     UnknownTopicOrPartitionError,
 )
@@ -96,10 +96,10 @@ def remedies(settings: Settings) -> Iterator[None]:
             f"{error}. An exactly-once write needs Read, Write and Describe on its control topic {topic!r}, Create if "
             "it has to be made, and DescribeConfigs to check it"
         ) from error
-    except TimeoutError as error:
+    except KafkaTimeoutError as error:
         if not isinstance(error.__cause__, UnknownTopicOrPartitionError):
             raise
-        raise TimeoutError(
+        raise KafkaTimeoutError(
             f"{error}. If it is the control topic {topic!r} that was deleted, nobody knows any more what was written: "
             "end the job, see what its last write has left, and start it again; the topic is made anew then"
         ) from error

@@ -108,7 +108,9 @@ def in_task(options: Mapping[str, str], root: Callable[[str], str] | None = None
     Raises:
         ConfigError: a file is not there; names option, path and host.
     """
-    from forebay.config import Placeholder, ProducerConfig, kafka_name
+    from forebay.config import ProducerConfig
+    from forebay.config._door import kafka_name
+    from forebay.config._placeholders import Placeholder
 
     found = dict(options)
     given = ProducerConfig(options).originals() if any("${" in value for value in options.values()) else {}

@@ -15,7 +15,7 @@ import pytest
 from forebay import Control, KafkaProducer
 from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from tests.support.pace import HANG_S
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
@@ -118,11 +118,11 @@ def test_a_producer(supply: Supply, unraisable: list[Any], options: dict[str, An
 def test_a_control(supply: Supply, unraisable: list[Any]) -> None:
     """It opens nothing before its first call, and a failed call leaves it as it was."""
     with Control(NOWHERE) as control:
-        # TimeoutError is a KafkaError: only what fails for want of something reaches ``walk``.
+        # KafkaTimeoutError is a KafkaError: only what fails for want of something reaches ``walk``.
         def ask() -> None:
             try:
                 control.create_topic("t", timeout=0)
-            except TimeoutError:
+            except KafkaTimeoutError:
                 return
 
         assert walk(ask, supply) == 5

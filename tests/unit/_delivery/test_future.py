@@ -16,7 +16,7 @@ import pytest
 from forebay import DeliveryReport
 from forebay._delivery.future import RecordFuture, failed_future, wait_for
 from forebay._delivery.result import BatchResult
-from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
+from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, KafkaTimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
 from tests.support.pace import HANG_S
@@ -71,7 +71,7 @@ def test_timeout() -> None:
     """I RecordSendTest.testTimeout: 5 ms are too short; then base 45 and index 5 make 50."""
     futures, batch = futures_of(6)
     assert not futures[5].done()
-    with pytest.raises(TimeoutError, match=r"test-0 within 0.005 s") as caught:
+    with pytest.raises(KafkaTimeoutError, match=r"test-0 within 0.005 s") as caught:
         futures[5].result(0.005)
     assert caught.value.retriable
     batch.complete(45, -1, quiet)
@@ -99,9 +99,9 @@ def test_another_thread_completes_it() -> None:
 def test_a_time_limit_is_one_for_all() -> None:
     """I FutureRecordMetadataTest: not more than the timeout is waited in all; a batch has one result, no chain."""
     futures, _ = futures_of(1)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(KafkaTimeoutError):
         futures[0].exception(0)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(KafkaTimeoutError):
         futures[0].result(timeout=0)
 
 
@@ -172,7 +172,7 @@ def test_another_thread_waits_until_all_callbacks_ran() -> None:
     assert inside.wait(HANG_S)
     try:
         futures[0].result(0.01)
-    except TimeoutError:
+    except KafkaTimeoutError:
         seen.append("not yet")
     go_on.set()
     assert futures[0].result(HANG_S).offset == 0
@@ -372,8 +372,8 @@ def test_a_failed_future_shows_its_error() -> None:
     futures, batch = futures_of(1)
     batch.fail(CorruptRecordError("bad bytes"), None, quiet)
     assert repr(futures[0]) == "<RecordFuture test, partition 0: CorruptRecordError('bad bytes')>"
-    refused = failed_future("test", -1, TimeoutError("no metadata"))
-    assert repr(refused) == "<RecordFuture test, partition not known: TimeoutError('no metadata')>"
+    refused = failed_future("test", -1, KafkaTimeoutError("no metadata"))
+    assert repr(refused) == "<RecordFuture test, partition not known: KafkaTimeoutError('no metadata')>"
 
 
 def test_a_callback_sees_the_outcome_that_others_do_not_see_yet() -> None:

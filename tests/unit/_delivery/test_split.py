@@ -11,7 +11,7 @@ from forebay._delivery.callback_thread import note_sender_thread
 from forebay._delivery.future import RecordFuture, wait_for
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
-from forebay.errors import IllegalStateError, KafkaError, NotEnoughReplicasError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, KafkaTimeoutError, NotEnoughReplicasError
 from tests.fakes.tickets import CountingTicket
 from tests.support.pace import HANG_S
 from tests.unit._accumulator.shelf import Shelf, quiet
@@ -125,7 +125,7 @@ def test_one_limit_over_several_splits(settled: bool) -> None:
     def wait() -> None:
         try:
             heard.append(futures[7].result(HANG_S if settled else 0.1).offset)
-        except TimeoutError as error:
+        except KafkaTimeoutError as error:
             heard.append(error)
 
     thread = threading.Thread(target=wait)
@@ -136,7 +136,7 @@ def test_one_limit_over_several_splits(settled: bool) -> None:
     if settled:
         third.settle(50, -1, None, None, 2, quiet)
     thread.join()
-    assert heard == [51] if settled else isinstance(heard[0], TimeoutError)
+    assert heard == [51] if settled else isinstance(heard[0], KafkaTimeoutError)
 
 
 def follow(futures: list[RecordFuture], heard: list[int], offsets: list[list[int]]) -> None:

@@ -132,7 +132,7 @@ class Hearing:
 BRANCHES: dict[str, tuple[Callable[[World], None], str]] = {
     "too large": (too_large, "RecordTooLargeError"),
     "refused by the broker": (refused, "InvalidRecordError"),
-    "out of time": (expired, "TimeoutError"),
+    "out of time": (expired, "KafkaTimeoutError"),
     "closed by force": (forced, "KafkaError"),
     "rows": (rows, "InvalidRecordError"),
     "asyncio, too large": (by_loop_too_large, "RecordTooLargeError"),
@@ -169,7 +169,7 @@ def test_metadata_that_does_not_come(given: dict[str, Any], place: str, lines: L
     for _ in range(3):
         world.producer.send(value=b"v", **given)
     said(world)
-    assert lines() == [(3, place, "TimeoutError")]
+    assert lines() == [(3, place, "KafkaTimeoutError")]
 
 
 def test_a_record_that_the_broker_names_has_its_own_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,8 @@ from forebay._network.connection_states import State
 from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
 from forebay._network.sasl.plain import Plain
-from forebay.config import Credentials, Secret
+from forebay.config import Secret
+from forebay.config._security_rules import Credentials
 from forebay.errors import NetworkError, SaslAuthenticationError
 from forebay.model import Node
 from tests.fakes.broker import API_VERSIONS, PRODUCE, Received

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from forebay._sender.failure_words import expiry_error, waiting_phase
-from forebay.errors import NotLeaderOrFollowerError, TimeoutError
+from forebay.errors import KafkaTimeoutError, NotLeaderOrFollowerError
 from tests.unit._accumulator.shelf import Shelf
 
 
@@ -15,7 +15,7 @@ def test_one_that_was_never_sent() -> None:
     shelf.append(0, 3)
     (batch,) = shelf.batches()
     error = expiry_error(batch, "waiting", shelf.now + 120_000)
-    assert isinstance(error, TimeoutError) and error.retriable
+    assert isinstance(error, KafkaTimeoutError) and error.retriable
     assert error.message == "Expiring 3 record(s) for test-0:120000 ms has passed since batch creation"
     assert error.context == {"phase": "waiting", "attempts": 0, "age_ms": 120000, "node": "unknown"}
     assert error.__cause__ is None

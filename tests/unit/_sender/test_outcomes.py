@@ -23,9 +23,9 @@ from forebay.errors import (
     InvalidRecordError,
     InvalidRequestError,
     KafkaError,
+    KafkaTimeoutError,
     NotEnoughReplicasError,
     RecordTooLargeError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from tests.fakes.answers import held, hold, reply
@@ -135,7 +135,7 @@ def test_no_retry_after_the_delivery_timeout() -> None:
     reply(world, (0, Answer(NOT_ENOUGH_REPLICAS)))
     world.advance(2)
     world.settle()
-    assert isinstance(future.exception(0), (TimeoutError, NotEnoughReplicasError))
+    assert isinstance(future.exception(0), (KafkaTimeoutError, NotEnoughReplicasError))
     assert len(world.cluster.requests()) == 1 and world.queue().batches == []
 
 
@@ -147,10 +147,10 @@ def test_an_expired_batch_is_not_sent_again_for_its_size() -> None:
     world.settle()
     world.advance(1500)
     world.turn()
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
     reply(world, (0, Answer(10)))
     world.settle()
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
     assert world.queue().batches == [] and len(world.cluster.requests()) == 1
 
 
@@ -302,13 +302,13 @@ def test_memory_comes_back_once() -> None:
     assert used > 0
     world.advance(1500)
     world.turn()
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
     assert world.pool.total - world.pool.available() == used
     world.turn()
     reply(world, (0, Answer(base_offset=0)))
     world.settle()
     assert world.pool.available() == world.pool.total
-    assert isinstance(future.exception(0), TimeoutError)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
 
 
 def test_bytes_that_are_still_to_be_written_are_never_reused() -> None:
@@ -322,7 +322,7 @@ def test_bytes_that_are_still_to_be_written_are_never_reused() -> None:
     world.settle()
     world.advance(1500)
     world.turn()
-    assert isinstance(first.exception(0), TimeoutError)
+    assert isinstance(first.exception(0), KafkaTimeoutError)
     refused = world.send(b"b" * 90_000)
     assert isinstance(refused.exception(0), BufferError)
     link.stalled = False
@@ -345,7 +345,7 @@ def test_a_muted_partition_waits_for_the_answer_of_what_expired() -> None:
     assert len(world.cluster.requests()) == 1
     world.advance(750)
     world.settle()
-    assert isinstance(first.exception(0), TimeoutError)
+    assert isinstance(first.exception(0), KafkaTimeoutError)
     assert len(world.cluster.requests()) == 1
     reply(world, (0, Answer(base_offset=0)))
     world.settle()
@@ -381,7 +381,7 @@ def test_expiry_in_several_partitions() -> None:
     world.turn()
     for future in futures:
         error = future.exception(0)
-        assert isinstance(error, TimeoutError)
+        assert isinstance(error, KafkaTimeoutError)
         assert error.context["phase"] == "in flight" and error.context["node"] == 0
 
 
@@ -393,7 +393,7 @@ def test_waiting_for_a_leader_expires_too() -> None:
     future = world.send()
     world.run(1600, 50)
     error = future.exception(0)
-    assert isinstance(error, TimeoutError)
+    assert isinstance(error, KafkaTimeoutError)
     assert error.context["phase"] == "no leader known" and error.context["node"] == "unknown"
 
 
@@ -409,6 +409,6 @@ def test_a_dead_broker_does_not_hold_up_the_others() -> None:
     assert not dead.done()
     world.run(10_000, 200)
     error = dead.exception(0)
-    assert isinstance(error, TimeoutError) and error.context["node"] == 1
+    assert isinstance(error, KafkaTimeoutError) and error.context["node"] == 1
     assert str(error.context["phase"]).startswith("queued (node 1 not ready: Cannot connect to 127.0.0.1:9001")
     assert isinstance(error.__cause__, DisconnectError) and error.__cause__.message in str(error.context["phase"])

@@ -10,9 +10,9 @@ import pytest
 from forebay._records.reader import read_batches
 from forebay.errors import (
     KafkaError,
+    KafkaTimeoutError,
     NetworkError,
     NotLeaderOrFollowerError,
-    TimeoutError,
     UnsupportedVersionError,
 )
 from tests.fakes.answers import held, hold, reply
@@ -146,7 +146,7 @@ def test_appends_in_the_callbacks_of_an_expiry() -> None:
     world.settle()
     world.cluster.down(0)
     world.run(10_100, 500)
-    assert [type(error) for error in errors] == [TimeoutError] * 10
+    assert [type(error) for error in errors] == [KafkaTimeoutError] * 10
     assert [batch.record_count for batch in world.queue(partition=1).batches] == [10]
 
 

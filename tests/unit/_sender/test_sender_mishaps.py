@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.callback_thread import note_sender_thread
-from forebay.errors import IllegalStateError, KafkaError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from tests.fakes.answers import hold
 from tests.fakes.broker import PRODUCE
 from tests.fakes.tickets import CountingTicket
@@ -89,7 +89,7 @@ def test_a_log_filter_that_raises_does_not_keep_others_from_expiring(in_flight: 
     assert not any(future.done() for future in futures)
     world.advance(10)
     world.sender._expire(world.now)
-    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert all(isinstance(future.exception(0), KafkaTimeoutError) for future in futures)
     assert not world.accumulator.has_incomplete()
 
 

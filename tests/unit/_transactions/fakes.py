@@ -11,10 +11,10 @@ from forebay._transactions.sequences import PartitionSequences
 from forebay.errors import (
     DisconnectError,
     KafkaError,
+    KafkaTimeoutError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
-    TimeoutError,
     UnknownProducerIdError,
 )
 from forebay.model._gate import GatedQueue, StampedBatch
@@ -23,7 +23,7 @@ NODE = "localhost:9092 (id 0)"
 OUT_OF_ORDER = OutOfOrderSequenceError()
 NOT_LEADER = NotLeaderOrFollowerError()
 UNKNOWN_PID = UnknownProducerIdError()
-TIMED_OUT = TimeoutError("Expiring 1 record(s)")
+TIMED_OUT = KafkaTimeoutError("Expiring 1 record(s)")
 LAST = 2**31 - 1
 """The highest sequence; 0 follows."""
 
@@ -111,7 +111,7 @@ class FakePartition:
             self.ack(batch)
             return True
         batch.maybe_written = batch.maybe_written or isinstance(
-            error, (DisconnectError, TimeoutError, NotEnoughReplicasAfterAppendError)
+            error, (DisconnectError, KafkaTimeoutError, NotEnoughReplicasAfterAppendError)
         )
         if not self.manager.can_retry(batch, error, log_start_offset):
             self.give_up(batch, error, adjust=not batch.maybe_written)

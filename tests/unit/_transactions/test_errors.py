@@ -6,7 +6,7 @@ import pytest
 
 from forebay._protocol.versions import ApiKey
 from forebay._transactions.errors import TABLE, Action, action_for, for_call
-from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError, TransactionAbortableError, error_for
+from forebay.errors import KafkaError, KafkaTimeoutError, RecordTooLargeError, TransactionAbortableError, error_for
 from forebay.errors._base import judged
 
 COLUMNS = (
@@ -90,8 +90,8 @@ def test_a_call_raises_the_class_of_what_went_wrong() -> None:
 
 @pytest.mark.parametrize("fatal", [False, True])
 def test_no_call_raises_what_asks_for_the_same_call_again(fatal: bool) -> None:
-    failed = judged(TimeoutError("Expiring 1 record(s)", attempts=3), fatal=fatal, requires_abort=not fatal)
+    failed = judged(KafkaTimeoutError("Expiring 1 record(s)", attempts=3), fatal=fatal, requires_abort=not fatal)
     error = for_call(failed)
     assert type(error) is TransactionAbortableError and error.__cause__ is failed
-    assert str(error) == "TimeoutError: Expiring 1 record(s) (attempts=3)"
+    assert str(error) == "KafkaTimeoutError: Expiring 1 record(s) (attempts=3)"
     assert (error.fatal, error.txn_requires_abort, error.retriable) == (fatal, not fatal, False)

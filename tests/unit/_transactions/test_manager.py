@@ -13,10 +13,10 @@ from forebay.errors import (
     ClusterAuthorizationError,
     CorruptRecordError,
     KafkaError,
+    KafkaTimeoutError,
     NotEnoughReplicasAfterAppendError,
     ProducerFencedError,
     RecordTooLargeError,
-    TimeoutError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
@@ -139,7 +139,7 @@ class TestOutOfOrderAnswers:
         first, second = partition.send(), partition.send()
         partition.ack(second, 1)
         assert partition.numbers == (2, 1)
-        assert partition.refuse(first, TimeoutError()) and partition.drain() is first
+        assert partition.refuse(first, KafkaTimeoutError()) and partition.drain() is first
         assert first.base_sequence == 0
         partition.ack(first, 0)
         assert partition.numbers == (2, 1) and partition.sequences.last_acked_offset == 1

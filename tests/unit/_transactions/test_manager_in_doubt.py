@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.errors import DisconnectError, RecordTooLargeError, TimeoutError
+from forebay.errors import DisconnectError, KafkaTimeoutError, RecordTooLargeError
 
 from .fakes import LAST, NOT_LEADER, OUT_OF_ORDER, TIMED_OUT, UNKNOWN_PID, FakePartition, near_the_wrap, new_manager
 
@@ -21,7 +21,7 @@ class TestInDoubt:
         manager = new_manager()
         partition = FakePartition(manager)
         first, second = partition.send(), partition.send()
-        partition.refuse(first, TimeoutError())
+        partition.refuse(first, KafkaTimeoutError())
         partition.refuse(second, DisconnectError())
         partition.give_up(first, TIMED_OUT, adjust=False)
         third = partition.append()
@@ -37,7 +37,7 @@ class TestInDoubt:
         manager = new_manager()
         partition = FakePartition(manager)
         first, second = partition.send(), partition.send()
-        partition.refuse(first, TimeoutError())
+        partition.refuse(first, KafkaTimeoutError())
         partition.give_up(first, TIMED_OUT, adjust=False)
         third = partition.append()
         assert partition.refuse(second, OUT_OF_ORDER)

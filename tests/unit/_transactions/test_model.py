@@ -19,12 +19,12 @@ from forebay.errors import (
     DisconnectError,
     InvalidProducerEpochError,
     KafkaError,
+    KafkaTimeoutError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
     RecordTooLargeError,
-    TimeoutError,
     UnknownTopicIdError,
 )
 from tests.support.examples import examples
@@ -128,7 +128,7 @@ class World:
         in_flight = self.partition.sequences.in_flight
         if in_flight:
             batch = in_flight[choice % len(in_flight)]
-            self.partition.give_up(batch, TimeoutError("expired"), adjust=False)
+            self.partition.give_up(batch, KafkaTimeoutError("expired"), adjust=False)
             self.in_doubt.update(batch.records)
 
     # what brokers and the network do

@@ -6,7 +6,7 @@ import pytest
 
 from forebay._transactions.partitions import TransactionPartitions
 from forebay._transactions.sequences import PartitionSequences
-from forebay.errors import OutOfOrderSequenceError, TimeoutError, UnknownProducerIdError
+from forebay.errors import KafkaTimeoutError, OutOfOrderSequenceError, UnknownProducerIdError
 from forebay.model import TopicPartition
 from tests.unit._transactions.fakes import FakeBatch, FakeQueue
 
@@ -104,7 +104,7 @@ def test_a_forgotten_producer() -> None:
 def test_another_epoch_mends_everything() -> None:
     members, (foo, batches) = TransactionPartitions(), sequences_of(sent=2)
     members.lose(foo, batches[0], OUT_OF_ORDER, True)
-    members.lose(foo, batches[1], TimeoutError(), False)
+    members.lose(foo, batches[1], KafkaTimeoutError(), False)
     assert members.damaged == [foo]
     members.restart(7, 2)
     assert members.damaged == []
@@ -129,14 +129,14 @@ def test_under_the_same_epoch_a_forgotten_producer_begins_at_0() -> None:
 
 def test_under_the_same_epoch_what_may_have_been_written_is_the_end() -> None:
     members, (foo, batches) = TransactionPartitions(), sequences_of(sent=2, acknowledged=1)
-    members.lose(foo, batches[0], TimeoutError(), False)
+    members.lose(foo, batches[0], KafkaTimeoutError(), False)
     error = members.mend()
     assert error is not None and "foo-0" in str(error)
 
 
 def test_what_turned_out_to_be_written_is_no_damage() -> None:
     members, (foo, batches) = TransactionPartitions(), sequences_of(sent=2, acknowledged=1)
-    members.lose(foo, batches[0], TimeoutError(), False)
+    members.lose(foo, batches[0], KafkaTimeoutError(), False)
     foo.acknowledge(batches[0], 1)
     assert members.mend() is None
     assert foo.next_sequence == 2

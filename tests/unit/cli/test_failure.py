@@ -11,7 +11,7 @@ from forebay.errors import (
     IllegalArgumentError,
     InvalidTopicError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
 )
 
 
@@ -23,7 +23,7 @@ from forebay.errors import (
         (ConfigError("x"), 2),
         (IllegalArgumentError("x"), 2),
         (InvalidTopicError("x"), 2),
-        (TimeoutError("x"), 1),
+        (KafkaTimeoutError("x"), 1),
         (OSError(5, "x"), 1),
         (ValueError("x"), 1),
         (KeyboardInterrupt(), 130),
@@ -35,7 +35,7 @@ def test_exit_codes(error: BaseException, code: int) -> None:
 
 
 def test_a_reason_has_what_was_behind_it_but_not_twice() -> None:
-    error = TimeoutError("Topic t is missing.", phase="waiting", last_error="DisconnectError: refused")
+    error = KafkaTimeoutError("Topic t is missing.", phase="waiting", last_error="DisconnectError: refused")
     assert reason(error) == "Topic t is missing: last error DisconnectError: refused"
     error.__cause__ = DisconnectError("refused")
     assert reason(error) == "Topic t is missing: refused"

@@ -13,9 +13,9 @@ from forebay.config import ProducerConfig
 from forebay.errors import (
     BufferExhaustedError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
     RecordTooLargeError,
-    TimeoutError,
 )
 from forebay.testing.clock import ManualClock
 from tests.unit.cli.fakes import CONFIG, FakeProducer, Sent
@@ -108,7 +108,7 @@ def test_throughput_is_held_back() -> None:
 
 
 def test_without_a_topic_nothing_is_sent() -> None:
-    producer = FakeProducer(unknown=TimeoutError("no topic"))
+    producer = FakeProducer(unknown=KafkaTimeoutError("no topic"))
     with pytest.raises(CommandError, match="topic 't' on localhost:9092: no topic"):
         perf(producer)
     assert producer.closes == [0]
@@ -179,7 +179,7 @@ def test_without_a_transactional_id_there_are_none() -> None:
     ("failure", "told"),
     [
         (ProducerFencedError("fenced"), "the last transaction is lost: fenced"),
-        (TimeoutError("no answer"), "the end of the last transaction is not known: no answer"),
+        (KafkaTimeoutError("no answer"), "the end of the last transaction is not known: no answer"),
     ],
 )
 def test_a_commit_that_fails_ends_it(failure: KafkaError, told: str, capsys: pytest.CaptureFixture[str]) -> None:

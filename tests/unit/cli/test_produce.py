@@ -25,10 +25,10 @@ from forebay.errors import (
     BufferExhaustedError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
     RecordTooLargeError,
     SerializationError,
-    TimeoutError,
     UnknownTopicOrPartitionError,
 )
 from forebay.testing.clock import ManualClock
@@ -431,7 +431,7 @@ def test_everything_is_one_transaction(path: Path, capsys: pytest.CaptureFixture
     ("failure", "code", "told"),
     [
         (ProducerFencedError("fenced"), 1, [NOT_COMMITTED, "forebay: error: fenced"]),
-        (TimeoutError("no answer"), 1, [NOT_KNOWN, "forebay: error: no answer"]),
+        (KafkaTimeoutError("no answer"), 1, [NOT_KNOWN, "forebay: error: no answer"]),
         (KeyboardInterrupt(), 130, [NOT_KNOWN, "forebay: error: interrupted: what follows was not sent"]),
     ],
 )

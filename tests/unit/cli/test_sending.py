@@ -11,7 +11,7 @@ import pytest
 from forebay.cli import sending
 from forebay.cli.failure import CommandError, Terminated
 from forebay.cli.report.progress import Display, LogLines
-from forebay.errors import DisconnectError, TimeoutError, TopicAuthorizationError
+from forebay.errors import DisconnectError, KafkaTimeoutError, TopicAuthorizationError
 from tests.unit.cli.fakes import FakeProducer
 
 LOGS = LogLines(Display())
@@ -24,11 +24,11 @@ def test_the_number_of_partitions_is_waited_for_as_long_as_the_command_says() ->
 
 
 def test_a_topic_that_cannot_be_had_is_told_with_the_connection_s_error() -> None:
-    late = TimeoutError("Topic t not present in metadata after 5 ms.")
+    late = KafkaTimeoutError("Topic t not present in metadata after 5 ms.")
     late.__cause__ = DisconnectError("connection refused")
     for error, expected in (
         (late, "Topic t not present in metadata after 5 ms: connection refused"),
-        (TimeoutError("Topic t is not there."), f"Topic t is not there: {sending.NO_ANSWER}"),
+        (KafkaTimeoutError("Topic t is not there."), f"Topic t is not there: {sending.NO_ANSWER}"),
         (TopicAuthorizationError("not for you"), "not for you"),
     ):
         with pytest.raises(CommandError) as caught:
@@ -42,10 +42,10 @@ def test_finish_waits_as_long_as_nobody_is_impatient() -> None:
     calm = FakeProducer()
     assert sending.finish(calm.typed(), None) is None
     assert calm.closes == [None]
-    lost = FakeProducer(closing=[TimeoutError("3 lost")])
+    lost = FakeProducer(closing=[KafkaTimeoutError("3 lost")])
     assert sending.finish(lost.typed(), first) is first
     assert lost.closes == [sending.INTERRUPTED_CLOSE_S]
-    hasty = FakeProducer(closing=[first, second, TimeoutError("3 lost")])
+    hasty = FakeProducer(closing=[first, second, KafkaTimeoutError("3 lost")])
     assert sending.finish(hasty.typed(), None) is first
     assert hasty.closes == [None, sending.INTERRUPTED_CLOSE_S, 0]
 

@@ -23,8 +23,8 @@ def test_every_code_has_the_originals_number_and_name() -> None:
 @pytest.mark.parametrize(
     ("error", "of_message", "name"),
     [
-        (errors.TimeoutError("late"), True, "_MSG_TIMED_OUT"),
-        (errors.TimeoutError("late"), False, "_TIMED_OUT"),
+        (errors.KafkaTimeoutError("late"), True, "_MSG_TIMED_OUT"),
+        (errors.KafkaTimeoutError("late"), False, "_TIMED_OUT"),
         (errors.BufferExhaustedError("full"), True, "_QUEUE_FULL"),
         (errors.PurgedError("gone", phase="queued"), True, "_PURGE_QUEUE"),
         (errors.PurgedError("gone", phase="in flight"), True, "_PURGE_INFLIGHT"),
@@ -49,7 +49,7 @@ def test_what_stands_for_an_error(error: errors.KafkaError, of_message: bool, na
 
 
 def test_a_topic_that_does_not_exist() -> None:
-    late = errors.TimeoutError("not present")
+    late = errors.KafkaTimeoutError("not present")
     late.__cause__ = errors.UnknownTopicOrPartitionError()
     assert as_kafka_error(late, of_message=True).name() == "_UNKNOWN_TOPIC"
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from forebay.compat._librdkafka_errors import KafkaError
 from forebay.compat._librdkafka_messages import Message
-from forebay.errors import ApiError, TimeoutError
+from forebay.errors import ApiError, KafkaTimeoutError
 from tests.fakes.world import World
 from tests.support.examples import examples
 from tests.unit._delivery.test_result import needs_failing_allocations
@@ -65,7 +65,7 @@ def test_a_message_with_its_outcome_pickles() -> None:
     world.settle()
     producer.produce("test", b"failed", partition=0)
     for batch in world.accumulator.incomplete():
-        batch.fail(TimeoutError("late"), None, lambda error, result: None)
+        batch.fail(KafkaTimeoutError("late"), None, lambda error, result: None)
     producer.poll(0)
     for _, message in events:
         again = pickle.loads(pickle.dumps(message))
@@ -82,7 +82,7 @@ def test_the_first_outcome_of_a_message_stays() -> None:
     world.settle()
     producer.poll(0)
     ((error, message),) = events
-    message.fail(TimeoutError("late"))
+    message.fail(KafkaTimeoutError("late"))
     assert error is None and message.error() is None and producer.poll(0) == 0
 
 
@@ -258,7 +258,7 @@ def fail_sent(world: World, program: Program) -> None:
     for number in range(2):
         program.producer.produce("test", b"%d" % number, partition=0, headers=[("name", b"of header")])
     for batch in world.accumulator.incomplete():
-        batch.fail(TimeoutError("late"), None, lambda error, result: None)
+        batch.fail(KafkaTimeoutError("late"), None, lambda error, result: None)
 
 
 def fail_old(world: World, program: Program) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from forebay.compat import confluent_kafka
 from forebay.compat.confluent_kafka import KafkaException
-from forebay.errors import ApiError, ProducerFencedError, TimeoutError
+from forebay.errors import ApiError, KafkaTimeoutError, ProducerFencedError
 from tests.fakes.coordinator import TransactionalWorld
 from tests.fakes.world import World
 from tests.unit.compat.test_librdkafka_producer import Events, ours
@@ -186,7 +186,7 @@ STATES: dict[str, Any] = {
         initialized(world), producer.begin_transaction(), world.session.commit()
     ),
     "after a failed record": lambda world, producer: (
-        initialized(world), producer.begin_transaction(), world.session.note_failed_send(TimeoutError("late"))
+        initialized(world), producer.begin_transaction(), world.session.note_failed_send(KafkaTimeoutError("late"))
     ),
     "after a fatal error": lambda world, producer: (
         initialized(world), world.session.dialog.fatal(ProducerFencedError("another"))

@@ -19,7 +19,7 @@ from forebay.compat.confluent_kafka import (
     fnv1a,
     murmur2,
 )
-from forebay.errors import PurgedError, TimeoutError
+from forebay.errors import KafkaTimeoutError, PurgedError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.coordinator import TransactionalWorld
 from tests.fakes.world import PumpedThread, World
@@ -312,7 +312,7 @@ def test_a_closed_producer_says_so() -> None:
     assert len(producer) == 0 and producer.close()
 
 
-@pytest.mark.parametrize("kind", [TimeoutError, PurgedError, StopIteration])
+@pytest.mark.parametrize("kind", [KafkaTimeoutError, PurgedError, StopIteration])
 def test_what_a_callback_raises_leaves_flush_as_it_is(kind: type[Exception]) -> None:
     world = World()
     producer = ours(world)
@@ -406,7 +406,7 @@ CALLS: dict[str, Callable[[Producer], object]] = {
 
 
 @pytest.mark.parametrize(
-    "kind", [ValueError, TimeoutError, StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit]
+    "kind", [ValueError, KafkaTimeoutError, StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit]
 )
 @pytest.mark.parametrize("raising", ["own", "default", "error_cb", "all"])
 @pytest.mark.parametrize("call", CALLS)

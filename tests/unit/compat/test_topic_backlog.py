@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.compat._topic_backlog import FULL_TURN_MS, TopicBacklog
-from forebay.errors import IllegalStateError, InvalidTopicError, ProducerClosedError, PurgedError, TimeoutError
+from forebay.errors import IllegalStateError, InvalidTopicError, KafkaTimeoutError, ProducerClosedError, PurgedError
 from forebay.testing.clock import ManualClock
 from tests.fakes.names import FORBIDDEN_TOPICS
 from tests.fakes.world import World
@@ -107,7 +107,7 @@ def test_each_fails_after_its_own_time() -> None:
     case.world.run(401)
     case.held.turn()
     assert [arguments for arguments, _ in case.failed] == [("a",)] and case.held.count() == 1
-    assert isinstance(case.failed[0][1], TimeoutError)
+    assert isinstance(case.failed[0][1], KafkaTimeoutError)
     for _ in range(2):
         case.world.run(600)
         case.held.turn()
@@ -139,7 +139,7 @@ def test_the_exit_waits_for_them_and_counts_what_is_left(caplog: pytest.LogCaptu
     clock = Sliding(case.held.turn)
     case.held.finish(clock.now() + 1000, clock)
     assert case.sent == [("test", "test")] and case.held.count() == 0
-    assert [(arguments, type(error)) for arguments, error in case.failed] == [(("absent",), TimeoutError)] * 2
+    assert [(arguments, type(error)) for arguments, error in case.failed] == [(("absent",), KafkaTimeoutError)] * 2
     assert "2 message(s) were not sent: The process ends before the topic is known" in caplog.text
     case.held.finish(clock.now() + 1000, clock)
     assert len(case.failed) == 2

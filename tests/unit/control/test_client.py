@@ -20,7 +20,7 @@ from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
     InvalidTopicError,
-    TimeoutError,
+    KafkaTimeoutError,
     TransactionalIdNotFoundError,
 )
 from forebay.model import TransactionDescription
@@ -127,7 +127,7 @@ def test_without_a_timeout_max_block_ms_counts() -> None:
     world = ControlWorld(max_block_ms=700)
     world.cluster.down(1)
     begun = world.clock.now()
-    with pytest.raises(TimeoutError, match=r"transaction_version was not done within 0\.7 s"):
+    with pytest.raises(KafkaTimeoutError, match=r"transaction_version was not done within 0\.7 s"):
         world.control.transaction_version()
     assert world.clock.now() - begun <= 800
 
@@ -295,7 +295,7 @@ def test_what_is_wrong_with_a_broker_s_connection_is_said() -> None:
     world = ControlWorld(2)
     world.control.list_transactions()
     world.cluster.down(2)
-    with pytest.raises(TimeoutError, match=r"No connection to 127\.0\.0\.1:9002 \(id 2\): .*refused"):
+    with pytest.raises(KafkaTimeoutError, match=r"No connection to 127\.0\.0\.1:9002 \(id 2\): .*refused"):
         world.control.list_transactions(timeout=1)
 
 
@@ -325,7 +325,7 @@ def test_threads_take_turns() -> None:
         thread.start()
         thread.join()
     assert "Another thread's call is under way" in str(errors[0])
-    assert isinstance(errors[0], TimeoutError)
+    assert isinstance(errors[0], KafkaTimeoutError)
     assert world.control.transaction_version() == 2
 
 

@@ -12,8 +12,8 @@ from forebay.errors import (
     CoordinatorLoadInProgressError,
     DisconnectError,
     InvalidRequestError,
+    KafkaTimeoutError,
     ProtocolError,
-    TimeoutError,
     UnsupportedVersionError,
 )
 from tests.fakes.broker import METADATA, Received
@@ -73,7 +73,7 @@ def test_when_time_is_over_the_last_error_is_the_cause() -> None:
         raise CoordinatorLoadInProgressError("loading", node=1)
 
     begun = world.clock.now()
-    with pytest.raises(TimeoutError, match=r"call was not done within 1 s: loading \(node=1\)") as caught:
+    with pytest.raises(KafkaTimeoutError, match=r"call was not done within 1 s: loading \(node=1\)") as caught:
         world.session().retry(world.deadline(1000), attempt)
     assert isinstance(caught.value.__cause__, CoordinatorLoadInProgressError)
     assert 900 < world.clock.now() - begun <= 1000
@@ -92,7 +92,7 @@ def test_a_wait_that_ran_out_does_not_hide_what_went_wrong_before() -> None:
         world.clock.advance(1000)
         session.refresh(deadline)
 
-    with pytest.raises(TimeoutError, match="loading") as caught:
+    with pytest.raises(KafkaTimeoutError, match="loading") as caught:
         session.retry(deadline, attempt)
     assert len(tries) == 2
     assert isinstance(caught.value.__cause__, CoordinatorLoadInProgressError)
@@ -103,7 +103,7 @@ def test_what_was_waited_for_is_said_where_nothing_failed() -> None:
     world.broker().held.add(ApiKey.LIST_TRANSACTIONS)
     session = world.session()
     deadline = world.deadline(500)
-    with pytest.raises(TimeoutError) as caught:
+    with pytest.raises(KafkaTimeoutError) as caught:
         session.retry(deadline, lambda: session.ask(session.any_node(deadline), LIST, deadline))
     what = "still waiting for the answer to ListTransactions of 127.0.0.1:9001 (id 1)"
     assert str(caught.value) == f"call was not done within 0.5 s: {what}"
@@ -114,7 +114,7 @@ def test_a_broker_that_takes_connections_and_says_nothing() -> None:
     world.selector.listen(world.cluster.address(1))
     session = world.session()
     deadline = world.deadline(500)
-    with pytest.raises(TimeoutError, match="call was not done within 0.5 s: still waiting for a broker"):
+    with pytest.raises(KafkaTimeoutError, match="call was not done within 0.5 s: still waiting for a broker"):
         session.retry(deadline, lambda: session.any_node(deadline))
 
 
@@ -124,7 +124,9 @@ def test_a_broker_that_is_away_ends_the_wait_with_what_stood_in_the_way() -> Non
     session = world.session()
     deadline = world.deadline(500)
     begun = world.clock.now()
-    with pytest.raises(TimeoutError, match=r"call was not done within 0\.5 s: Cannot connect to 127\.0\.0\.1:9001"):
+    with pytest.raises(
+        KafkaTimeoutError, match=r"call was not done within 0\.5 s: Cannot connect to 127\.0\.0\.1:9001"
+    ):
         session.retry(deadline, lambda: session.any_node(deadline))
     assert world.clock.now() - begun <= 600
 

@@ -14,9 +14,9 @@ from forebay._records.reader import read_batches
 from forebay.control._tail import committed, leader_of
 from forebay.errors import (
     KafkaError,
+    KafkaTimeoutError,
     LeaderNotAvailableError,
     ProtocolError,
-    TimeoutError,
     TopicAuthorizationError,
     UnknownTopicOrPartitionError,
 )
@@ -113,7 +113,7 @@ def test_a_leader_that_never_catches_up_ends_in_an_error() -> None:
     world.log.write(b"a")
     world.log.write(b"b")
     world.log.behind.extend([1] * 1000)
-    with pytest.raises(TimeoutError, match=r"read_tail was not done within 1 s: .*high watermark") as caught:
+    with pytest.raises(KafkaTimeoutError, match=r"read_tail was not done within 1 s: .*high watermark") as caught:
         world.control.read_tail("t", max_records=2, timeout=1)
     assert isinstance(caught.value.__cause__, KafkaError)
     assert caught.value.__cause__.name == "OFFSET_NOT_AVAILABLE"
@@ -195,7 +195,7 @@ def test_a_leader_that_moved_is_looked_up_again() -> None:
 
 def test_reading_makes_no_topic() -> None:
     world = ControlWorld()
-    with pytest.raises(TimeoutError, match="read_tail was not done within 0.5 s") as caught:
+    with pytest.raises(KafkaTimeoutError, match="read_tail was not done within 0.5 s") as caught:
         world.control.read_tail("missing", timeout=0.5)
     assert isinstance(caught.value.__cause__, UnknownTopicOrPartitionError)
     named = [request for request in world.asked(METADATA) if request.body.topics]

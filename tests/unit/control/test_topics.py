@@ -12,8 +12,8 @@ from forebay.errors import (
     IllegalArgumentError,
     InvalidTopicError,
     KafkaError,
+    KafkaTimeoutError,
     PolicyViolationError,
-    TimeoutError,
     TopicAuthorizationError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
@@ -95,7 +95,7 @@ def test_what_is_no_topic_is_not_deleted(name: Any) -> None:
 def test_a_quota_is_waited_for_until_time_is_over() -> None:
     world = ControlWorld()
     world.codes[CREATE].extend([89] * 100)
-    with pytest.raises(TimeoutError, match="create_topic was not done within 1 s: because"):
+    with pytest.raises(KafkaTimeoutError, match="create_topic was not done within 1 s: because"):
         world.control.create_topic("t", timeout=1)
 
 

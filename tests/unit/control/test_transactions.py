@@ -13,8 +13,8 @@ from forebay.errors import (
     InvalidPidMappingError,
     InvalidTxnStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
@@ -113,7 +113,7 @@ def test_passing_errors_of_either_request_are_waited_for(code: int) -> None:
 def test_a_coordinator_that_never_comes_is_the_cause_of_the_timeout() -> None:
     world = ControlWorld()
     world.codes[FIND].extend([NOT_AVAILABLE] * 100)
-    with pytest.raises(TimeoutError, match=r"end_transaction was not done within 1 s") as caught:
+    with pytest.raises(KafkaTimeoutError, match=r"end_transaction was not done within 1 s") as caught:
         world.control.end_transaction("tx", 7, 3, False, 2, timeout=1)
     assert isinstance(caught.value.__cause__, CoordinatorNotAvailableError)
     assert not world.asked(END)
@@ -249,5 +249,5 @@ def test_a_list_without_a_broker_s_share_is_not_given() -> None:
     world = ControlWorld(2)
     world.control.list_transactions()
     world.cluster.down(2)
-    with pytest.raises(TimeoutError, match="list_transactions was not done within 1 s: No connection to"):
+    with pytest.raises(KafkaTimeoutError, match="list_transactions was not done within 1 s: No connection to"):
         world.control.list_transactions(timeout=1)

@@ -16,10 +16,10 @@ from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
     IllegalStateError,
+    KafkaTimeoutError,
     ProducerClosedError,
     PurgedError,
     SerializationError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from forebay.model import DeliveryReport, ProducerRecord, RecordMetadata
@@ -71,7 +71,7 @@ def test_the_id_that_brokers_know_it_by() -> None:
     assert drive(world, lambda: ours(world).client_instance_id(5)) == INSTANCE_TEXT
     assert drive(world, lambda: ours(world).client_instance_id(0)) == INSTANCE_TEXT
     elsewhere = World()
-    with pytest.raises(TimeoutError, match="no connected broker takes client telemetry"):
+    with pytest.raises(KafkaTimeoutError, match="no connected broker takes client telemetry"):
         drive(elsewhere, lambda: ours(elsewhere).client_instance_id(0.05))
 
 
@@ -289,14 +289,14 @@ def test_partitions_for() -> None:
 def test_partitions_for_a_topic_that_does_not_come() -> None:
     world = World(known=False)
     world.cluster.brokers[0].held.add(METADATA)
-    with pytest.raises(TimeoutError, match="after 1000 ms"):
+    with pytest.raises(KafkaTimeoutError, match="after 1000 ms"):
         drive(world, lambda: ours(world).partitions_for("test"))
 
 
 def test_partitions_for_waits_no_longer_than_it_is_told() -> None:
     world = World(known=False)
     world.cluster.brokers[0].held.add(METADATA)
-    with pytest.raises(TimeoutError, match=r"after 25\d ms"):
+    with pytest.raises(KafkaTimeoutError, match=r"after 25\d ms"):
         drive(world, lambda: ours(world).partitions_for("test", timeout=0.25))
 
 
@@ -315,7 +315,7 @@ def test_flush_waits_for_the_outcomes() -> None:
 def test_flush_in_vain() -> None:
     world = small()
     producer = ours(world)
-    with pytest.raises(TimeoutError, match=r"flush: 2 record\(s\) have no outcome after 0.5 s"):
+    with pytest.raises(KafkaTimeoutError, match=r"flush: 2 record\(s\) have no outcome after 0.5 s"):
         drive(world, lambda: producer.flush(0.5))
     with pytest.raises(IllegalArgumentError):
         drive(world, lambda: producer.flush(-1))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.compat.aiokafka import AIOKafkaProducer
-from forebay.errors import IllegalArgumentError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import IllegalArgumentError, KafkaError, KafkaTimeoutError, ProducerClosedError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import drive
 from tests.fakes.world import PumpedThread, World
@@ -107,7 +107,7 @@ def test_a_close_with_a_limit_ends_by_force(stuck: bool) -> None:
 
     async def main() -> None:
         async with ours(world) as producer:
-            with pytest.raises(TimeoutError, match=r"1 record\(s\) were not acknowledged within 0.05 s"):
+            with pytest.raises(KafkaTimeoutError, match=r"1 record\(s\) were not acknowledged within 0.05 s"):
                 await producer.close(0.05)
 
     drive(world, main)

@@ -9,7 +9,7 @@ import pytest
 from forebay.errors import (
     IllegalStateError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
 )
 from forebay.model import TopicPartition, TransactionIdentity
 from forebay.producer.aio import AsyncKafkaProducer
@@ -99,7 +99,7 @@ def test_a_commit_that_timed_out_is_repeated() -> None:
     async def main() -> None:
         producer.begin_transaction()
         await producer.send("test", b"a", partition=0)
-        with pytest.raises(TimeoutError, match="call it again"):
+        with pytest.raises(KafkaTimeoutError, match="call it again"):
             await producer.commit_transaction(0.1)
         world.cluster.brokers[0].release()
         await producer.commit_transaction()

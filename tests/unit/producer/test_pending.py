@@ -10,10 +10,10 @@ from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
     InvalidTopicError,
+    KafkaTimeoutError,
     ProducerClosedError,
     RecordTooLargeError,
     SerializationError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from forebay.model import ProducerRecord
@@ -134,7 +134,7 @@ def test_metadata_does_not_come_in_time() -> None:
     pending.end(ticket)
     assert sent is not None
     error = sent.exception(0)
-    assert isinstance(error, TimeoutError) and "not present in metadata after 1000 ms" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "not present in metadata after 1000 ms" in str(error)
 
 
 def test_only_the_topic() -> None:

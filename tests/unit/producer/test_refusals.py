@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forebay._accumulator.pool import BufferPool
-from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError, UnknownTopicOrPartitionError
+from forebay.errors import BufferExhaustedError, KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from forebay.producer._refusals import buffer_exhausted, not_in_metadata
 
 
@@ -14,7 +14,7 @@ def exhausted(pool: BufferPool, **given: Any) -> BufferExhaustedError:
     return buffer_exhausted(pool, 100, 3, **{**usual, "node_error": lambda node: None, **given})
 
 
-def absent(topic: str, partition: int, count: int, **given: Any) -> TimeoutError:
+def absent(topic: str, partition: int, count: int, **given: Any) -> KafkaTimeoutError:
     usual: dict[str, Any] = {"waited": 60, "waits": True, "max_block_ms": 60, "on_sender_thread": False, "cause": None}
     return not_in_metadata(topic, partition, count, **{**usual, **given})
 

@@ -10,8 +10,8 @@ import pytest
 from forebay.errors import (
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
-    TimeoutError,
     TopicAuthorizationError,
 )
 from forebay.producer.aio import AsyncKafkaProducer
@@ -85,7 +85,7 @@ def test_a_broker_that_is_away_is_named_and_its_last_error_is_the_cause(way: Way
     world = World(nodes=2, known=False)
     world.cluster.down(1)
     error = way(world)
-    assert isinstance(error, TimeoutError)
+    assert isinstance(error, KafkaTimeoutError)
     assert "warm_up: no a connection" not in str(error)
     assert "warm_up: no connection to node" in str(error) and "after 1 s" in str(error)
     assert isinstance(error.__cause__, KafkaError)
@@ -106,7 +106,7 @@ def test_an_id_that_does_not_come_is_named(way: Way) -> None:
     world = World(idempotent=True, known=False)
     world.cluster.brokers[0].held.add(INIT_PRODUCER_ID)
     error = way(world, timeout=0.5)
-    assert isinstance(error, TimeoutError) and "no producer id after 0.5 s" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "no producer id after 0.5 s" in str(error)
 
 
 @WAYS
@@ -114,7 +114,7 @@ def test_topics_that_are_not_there_are_waited_for_as_long_as_all_else(way: Way) 
     world = World(known=False)
     begun = world.now
     error = way(world, ["test", "unknown"])
-    assert isinstance(error, TimeoutError) and "unknown" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "unknown" in str(error)
     assert world.now - begun < 1200
 
 

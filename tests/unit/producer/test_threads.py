@@ -16,8 +16,8 @@ from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
-    TimeoutError,
 )
 from tests.fakes.broker import PRODUCE
 from tests.fakes.waiting import meanwhile
@@ -90,7 +90,7 @@ def test_flush_with_a_time_limit() -> None:
     for number in range(5):
         world.send(b"v", partition=number % 2)
     error = meanwhile(world, lambda: world.producer.flush(0.05))
-    assert isinstance(error, TimeoutError)
+    assert isinstance(error, KafkaTimeoutError)
     assert error.message == "flush: 5 record(s) have no outcome after 0.05 s"
     assert error.context["phase"] == "flush"
     assert not world.accumulator.flushing()
@@ -195,7 +195,7 @@ def test_with_does_not_wait_for_what_close_gave_up(caplog: pytest.LogCaptureFixt
         with world.producer:
             try:
                 world.producer.close(0.1)
-            except TimeoutError as error:
+            except KafkaTimeoutError as error:
                 raised.append(error)
                 if not caught:
                     raise
@@ -206,7 +206,7 @@ def test_with_does_not_wait_for_what_close_gave_up(caplog: pytest.LogCaptureFixt
     if caught:
         use()
     else:
-        with pytest.raises(TimeoutError) as other:
+        with pytest.raises(KafkaTimeoutError) as other:
             use()
         assert other.value is raised[0]
     assert "1 record(s)" in str(raised[0])

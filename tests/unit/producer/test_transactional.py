@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import IllegalArgumentError, IllegalStateError, TimeoutError
+from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError
 from forebay.model import TopicPartition, TransactionIdentity
 from tests.fakes.broker import INIT_PRODUCER_ID
 from tests.fakes.coordinator import TransactionalWorld
@@ -52,7 +52,7 @@ def test_the_limit_is_max_block_ms_unless_given() -> None:
     world = TransactionalWorld(2, ready=False, max_block_ms=100)
     world.cluster.brokers[0].held.add(INIT_PRODUCER_ID)
     error = meanwhile(world, world.producer.init_transactions)
-    assert isinstance(error, TimeoutError) and "100ms while awaiting init_transactions()" in str(error)
+    assert isinstance(error, KafkaTimeoutError) and "100ms while awaiting init_transactions()" in str(error)
     world.cluster.brokers[0].release()
     assert meanwhile(world, world.producer.init_transactions) is None
 
@@ -128,6 +128,6 @@ def test_the_block_aborts_also_when_offsets_timed_out_in_it() -> None:
             finally:
                 world.cluster.brokers[0].release()
 
-    assert isinstance(meanwhile(world, use), TimeoutError)
+    assert isinstance(meanwhile(world, use), KafkaTimeoutError)
     assert world.state == "READY"
     assert world.coordinator.offsets["g"] == {}

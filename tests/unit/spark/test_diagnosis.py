@@ -156,7 +156,7 @@ def test_what_a_task_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("t") == ("", "")
     FakeControl.topic = FakeControl.topic._replace(error=errors.error_for(3, topic="t"))
     assert ask("t")[0] == "" and ask("t")[1].startswith("t: ")
-    FakeControl.error = errors.TimeoutError("no answer")
+    FakeControl.error = errors.KafkaTimeoutError("no answer")
     assert ask("t") == ("no answer", "")
     FakeControl.error.__cause__ = errors.NetworkError("refused")
     assert ask("t") == ("refused", "")

@@ -10,7 +10,7 @@ from forebay.errors import (
     ConfigError,
     IllegalStateError,
     KafkaError,
-    TimeoutError,
+    KafkaTimeoutError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnknownTopicOrPartitionError,
@@ -63,7 +63,7 @@ def test_a_topic_that_deletes_is_refused_with_the_command_that_mends_it(
         check(control, "commits")
 
 
-@pytest.mark.parametrize("error", [TopicAuthorizationError, UnsupportedVersionError, TimeoutError])
+@pytest.mark.parametrize("error", [TopicAuthorizationError, UnsupportedVersionError, KafkaTimeoutError])
 def test_a_question_that_is_not_answered_is_one_warning(
     error: type[KafkaError], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -81,8 +81,8 @@ def test_a_record_of_somebody_else_names_the_topic_and_the_remedy() -> None:
             of_prefix("commits", "p", other)
 
 
-def lost(cause: KafkaError) -> TimeoutError:
-    error = TimeoutError("read_tail was not done within 60 s")
+def lost(cause: KafkaError) -> KafkaTimeoutError:
+    error = KafkaTimeoutError("read_tail was not done within 60 s")
     error.__cause__ = cause
     return error
 
@@ -93,7 +93,7 @@ def lost(cause: KafkaError) -> TimeoutError:
         (TopicAuthorizationError("no"), "no. .*Read, Write and Describe on its control topic 'commits'"),
         (TransactionalIdAuthorizationError("no"), "no. .*transactional ids that begin with p-"),
         (lost(UnknownTopicOrPartitionError()), "within 60 s. .*control topic 'commits' that was deleted"),
-        (lost(TimeoutError("slow")), "within 60 s$"),
+        (lost(KafkaTimeoutError("slow")), "within 60 s$"),
         (KafkaError("another"), "^another$"),
     ],
 )

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from forebay._runtime.clock import SystemClock
-from forebay.errors import ConfigError, IllegalStateError, TimeoutError
+from forebay.errors import ConfigError, IllegalStateError, KafkaTimeoutError
 from forebay.spark import ForebayDataSource
 from forebay.spark.exactly_once.protocol import Write
 from forebay.spark.source import BatchWriter, StreamWriter
@@ -159,7 +159,7 @@ def test_an_abort_that_fails_says_so_and_hides_nothing(world: World, caplog: pyt
     writer = source(**EXACTLY).writer(VALUE, False)
 
     def away(name: str) -> None:
-        raise TimeoutError("no broker")
+        raise KafkaTimeoutError("no broker")
 
     world.before_step = away
     writer.abort([None])

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.errors import IllegalArgumentError, RecordTooLargeError, TimeoutError
+from forebay.errors import IllegalArgumentError, KafkaTimeoutError, RecordTooLargeError
 from forebay.spark.commit import TaskReport
 from forebay.spark.writer import DeliveryError, TaskId, current_task, write
 from forebay.testing.clock import ManualClock
@@ -60,7 +60,7 @@ def test_a_task_without_rows_reports_zeros() -> None:
 
 def test_a_failed_batch_fails_the_task_with_the_reason_and_the_number_of_rows() -> None:
     producer = FakeProducer(rows_per_batch=2)
-    producer.fail_batch(1, TimeoutError("no answer for 120000 ms"))
+    producer.fail_batch(1, KafkaTimeoutError("no answer for 120000 ms"))
     dropped: list[Any] = []
     with pytest.raises(DeliveryError) as caught:
         write(
@@ -72,15 +72,15 @@ def test_a_failed_batch_fails_the_task_with_the_reason_and_the_number_of_rows() 
         )
     assert str(caught.value) == (
         "Spark partition 3, attempt 0: 2 of 5 rows were not acknowledged; "
-        "first, row 2: TimeoutError: no answer for 120000 ms"
+        "first, row 2: KafkaTimeoutError: no answer for 120000 ms"
     )
-    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert isinstance(caught.value.__cause__, KafkaTimeoutError)
     assert dropped == [options()]
 
 
 def test_a_batch_that_failed_early_stops_the_task_before_the_next_arrow_batch() -> None:
     producer = FakeProducer(rows_per_batch=2)
-    producer.fail_batch(0, TimeoutError("gone"))
+    producer.fail_batch(0, KafkaTimeoutError("gone"))
     read = []
 
     def batches() -> Any:

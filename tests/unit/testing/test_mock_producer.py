@@ -17,12 +17,12 @@ from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
     ProducerFencedError,
     PurgedError,
     RecordTooLargeError,
     SerializationError,
-    TimeoutError,
     UnknownTopicOrPartitionError,
 )
 from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
@@ -233,13 +233,13 @@ def test_methods_are_made_to_fail() -> None:
         "close": producer.close,
     }
     for method, call in calls.items():
-        producer.fail(method, TimeoutError(method))
-        with pytest.raises(TimeoutError, match=method):
+        producer.fail(method, KafkaTimeoutError(method))
+        with pytest.raises(KafkaTimeoutError, match=method):
             call()
         producer.fail(method, None)
     assert producer.in_transaction and not producer.closed
     with pytest.raises(IllegalArgumentError, match="'sned' cannot be made to fail; send, flush"):
-        producer.fail("sned", TimeoutError())
+        producer.fail("sned", KafkaTimeoutError())
 
 
 def fail_in_transaction(producer: MockProducer) -> None:

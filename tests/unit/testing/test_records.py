@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from forebay import KafkaProducer
-from forebay.errors import IllegalStateError, TimeoutError, TopicAuthorizationError, UnknownTopicOrPartitionError
+from forebay.errors import IllegalStateError, KafkaTimeoutError, TopicAuthorizationError, UnknownTopicOrPartitionError
 from forebay.testing import DISCONNECT, EmbeddedBroker
 from forebay.testing.faults import api_key
 from tests.support.pace import HANG_S
@@ -54,7 +54,7 @@ def test_what_is_aborted_or_open_is_left_out(broker: EmbeddedBroker) -> None:
 
 def test_what_is_not_there(broker: EmbeddedBroker) -> None:
     assert broker.records("asked-for") == []  # the mock makes it
-    with pytest.raises(TimeoutError) as refused:
+    with pytest.raises(KafkaTimeoutError) as refused:
         broker.records("plain", 99, timeout=0.5)
     assert isinstance(refused.value.__cause__, UnknownTopicOrPartitionError)
     with (
@@ -62,7 +62,7 @@ def test_what_is_not_there(broker: EmbeddedBroker) -> None:
         pytest.raises(TopicAuthorizationError),
     ):
         broker.records("plain")
-    with broker.faults.topic_error("plain", UnknownTopicOrPartitionError), pytest.raises(TimeoutError) as refused:
+    with broker.faults.topic_error("plain", UnknownTopicOrPartitionError), pytest.raises(KafkaTimeoutError) as refused:
         broker.records("plain", timeout=0.5)
     assert isinstance(refused.value.__cause__, UnknownTopicOrPartitionError)
 
@@ -83,7 +83,7 @@ def down(node: int | None) -> Callable[[EmbeddedBroker], None]:
 
 
 def down_while_reading(broker: EmbeddedBroker) -> None:
-    with broker.faults.down(), pytest.raises(TimeoutError):
+    with broker.faults.down(), pytest.raises(KafkaTimeoutError):
         broker.records("kept", timeout=0.2)
 
 

@@ -44,7 +44,7 @@ def test_what_the_search_does_not_find_is_named() -> None:
 
 def test_options_errors_and_commands_are_looked_for() -> None:
     found = set(wanted())
-    assert found >= {("option", "linger.ms"), ("error class", "TimeoutError"), ("command", "forebay perf")}
+    assert found >= {("option", "linger.ms"), ("error class", "KafkaTimeoutError"), ("command", "forebay perf")}
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_what_a_page_lacks_is_named(page: str, said: str) -> None:
 
 
 def test_each_remedy_is_led_to_and_each_link_leads_somewhere() -> None:
-    remedies = Page('<code id="TimeoutError">')
+    remedies = Page('<code id="KafkaTimeoutError">')
     link = '<a href="../what_to_do_when.html#{}">'
-    assert list(complaints_of_anchors(remedies, Page(link.format("TimeoutError")))) == []
+    assert list(complaints_of_anchors(remedies, Page(link.format("KafkaTimeoutError")))) == []
     assert list(complaints_of_anchors(remedies, Page(link.format("GoneError")))) == [
         "what_to_do_when.html: has no anchor GoneError",
-        "reference/errors.html: no link to the remedy of TimeoutError",
+        "reference/errors.html: no link to the remedy of KafkaTimeoutError",
     ]
     assert "reference/errors.html: leads to no remedy" in list(complaints_of_anchors(remedies, Page("")))

@@ -22,7 +22,7 @@ from cython.cimports.forebay.producer._frontend import (
 from cython.cimports.forebay.producer._path import OPEN
 
 from forebay.errors import KafkaError as NativeError
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.producer._path import SendPath
 
 NO_HEADERS = cython.declare(bytes, b"\x00")
@@ -171,7 +171,7 @@ class PendingBatch:
         """The future of the first message, or None: the ticket is woken when it may go further.
 
         Raises:
-            TimeoutError: ``max.block.ms`` is over.
+            KafkaTimeoutError: ``max.block.ms`` is over.
             KafkaError: the producer takes no records.
         """
         path: SendPath = self.path
@@ -188,7 +188,7 @@ class PendingBatch:
         if status & APPENDED:
             return future
         if now >= self.deadline:
-            raise TimeoutError(
+            raise KafkaTimeoutError(
                 f"No room for a batch of {size} bytes within {path.max_block_ms:g} ms", phase="waiting for memory"
             )
         return None

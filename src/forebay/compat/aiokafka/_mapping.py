@@ -26,7 +26,7 @@ _BY_CLASS: tuple[tuple[type[native.KafkaError], type[Exception]], ...] = (
 
 def raised(error: native.KafkaError) -> Exception:
     """What a call raises in place of ``error``."""
-    if isinstance(error, native.TimeoutError):
+    if isinstance(error, native.KafkaTimeoutError):
         return _made(errors.KafkaTimeoutError, error)
     for kind, other in _BY_CLASS:
         if isinstance(error, kind):
@@ -39,9 +39,9 @@ def of_record(error: native.KafkaError) -> Exception:
 
     A record that ran out of time has the last error that a broker gave for it, as in aiokafka.
     """
-    if isinstance(error, native.TimeoutError):
+    if isinstance(error, native.KafkaTimeoutError):
         cause = error.__cause__
-        if isinstance(cause, native.ApiError) and not isinstance(cause, native.TimeoutError):
+        if isinstance(cause, native.ApiError) and not isinstance(cause, native.KafkaTimeoutError):
             return _worded(raised(cause), error)
         return _made(errors.RequestTimedOutError, error)
     return raised(error)
@@ -49,7 +49,7 @@ def of_record(error: native.KafkaError) -> Exception:
 
 def unknown_topic(error: native.KafkaError) -> Exception:
     """What is raised where a topic's metadata did not come in time."""
-    if isinstance(error, native.TimeoutError):
+    if isinstance(error, native.KafkaTimeoutError):
         return _made(errors.UnknownTopicOrPartitionError, error)
     return raised(error)
 

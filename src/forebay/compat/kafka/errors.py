@@ -164,7 +164,7 @@ _BY_KIND: dict[type[BaseException], type[Exception]] = {
     **{kind: _BY_CODE[code] for code, kind in _NATIVE.items()},
     own.KafkaError: KafkaError,
     own.AuthorizationError: AuthorizationError,
-    own.TimeoutError: KafkaTimeoutError,
+    own.KafkaTimeoutError: KafkaTimeoutError,
     own.NetworkError: KafkaConnectionError,
     own.SslAuthenticationError: KafkaConnectionError,
     own.ConfigError: KafkaConfigurationError,

@@ -11,8 +11,9 @@ from forebay.compat.kafka._path import FutureRecordMetadata, SendingPath
 from forebay.compat.kafka.errors import KafkaConfigurationError, NoBrokersAvailable, translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.config._door import door
-from forebay.errors import ApiError, RecordTooLargeError, TimeoutError
+from forebay.errors import ApiError, RecordTooLargeError
 from forebay.errors import KafkaError as NativeError
+from forebay.errors import KafkaTimeoutError as NativeTimeoutError
 from forebay.model import TopicPartition
 from forebay.producer import KafkaProducer as NativeProducer
 from forebay.producer._frontend import Inside, RecordFuture, ThreadTicket, partition_random, system_surroundings
@@ -27,7 +28,7 @@ class _Native(NativeProducer):
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         failed = super()._refused(where, error, callback, blocking)
-        if isinstance(error, (TimeoutError, RecordTooLargeError)):
+        if isinstance(error, (NativeTimeoutError, RecordTooLargeError)):
             own = failed.exception(0)
             assert own is not None, "it has just failed"
             raise own

@@ -20,7 +20,7 @@ from forebay._delivery.sender_lock import SenderLock, check_wait
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.ticket import Latch
 from forebay._runtime.times import limit
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
 from forebay.producer._columns.row_share import RowShare
@@ -216,7 +216,7 @@ class BatchDelivery:
             timeout: seconds; None waits until all have their outcome (delivery.timeout.ms).
 
         Raises:
-            forebay.errors.TimeoutError: not known in time; rows may still be delivered.
+            forebay.errors.KafkaTimeoutError: not known in time; rows may still be delivered.
             forebay.errors.KafkaError: rows could not be delivered: a copy of the first one's error, with ``row``
                 and the number of ``failed`` rows; ``failures`` has all of them.
             IllegalStateError: called from a delivery callback while rows have no outcome.
@@ -240,7 +240,7 @@ class BatchDelivery:
             while (index := share.unfinished_index()) >= 0:
                 if not wait_for(share.result, end - clock.now(), index):
                     left = self._collect()
-                    raise TimeoutError(
+                    raise KafkaTimeoutError(
                         f"{self.rows - self._counted - self._lost} of {self.rows} rows have no outcome after "
                         f"{timeout:g} s ({left} batches)"
                     )

@@ -10,7 +10,8 @@ from forebay._network.sasl.oauthbearer import OAuthBearer
 from forebay._network.sasl.plain import Plain
 from forebay._network.sasl.scram import HASHES, Scram
 from forebay._network.tokens import Refresh, Token, Tokens
-from forebay.config import Credentials, Secret
+from forebay.config import Secret
+from forebay.config._security_rules import Credentials
 
 LOGIN = Login(lambda: Credentials("user", Secret("word")))
 MECHANISMS: list[Mechanism] = [

@@ -6,7 +6,8 @@ import pytest
 
 from forebay._network.sasl.login import Login
 from forebay._network.sasl.plain import Plain
-from forebay.config import Credentials, Secret
+from forebay.config import Secret
+from forebay.config._security_rules import Credentials
 from forebay.errors import SaslAuthenticationError
 
 

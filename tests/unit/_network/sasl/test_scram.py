@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking
 from forebay._network.sasl.scram import Scram, escaped, parse_server_first
-from forebay.config import Credentials, Secret
+from forebay.config import Secret
+from forebay.config._security_rules import Credentials
 from forebay.errors import SaslAuthenticationError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"

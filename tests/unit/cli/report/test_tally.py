@@ -12,10 +12,10 @@ from forebay.cli.report.tally import LINES_PER_KIND, Tally
 from forebay.errors import (
     BufferExhaustedError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerClosedError,
     ProducerFencedError,
     RecordTooLargeError,
-    TimeoutError,
 )
 from forebay.model import DeliveryReport, RecordMetadata
 from forebay.producer._columns.batch_delivery import FailedRows
@@ -53,7 +53,7 @@ def test_a_block_counts_when_all_of_its_rows_have_their_outcome() -> None:
     assert (tally.acknowledged, tally.bytes, tally.failed, tally.open_bytes) == (2, 4, 0, 0)
     delivery = FakeDelivery([range(4)])
     delivery.acknowledged = 1
-    late = TimeoutError("late").with_context(partition="a-b-7")
+    late = KafkaTimeoutError("late").with_context(partition="a-b-7")
     delivery.failures = (FailedRows(array("q", [0, 2]), KafkaError("no")), FailedRows(array("q", [3]), late))
     tally.follow("x", block, delivery)
     assert (tally.acknowledged, tally.bytes, tally.failed) == (3, 7, 3)
@@ -82,20 +82,20 @@ def test_the_many_of_a_kind_are_counted() -> None:
     lines: list[str] = []
     tally = Tally(lines.append)
     for number in range(LINES_PER_KIND + 5):
-        tally.settled("x", number, DeliveryReport(NOWHERE, TimeoutError("late")))
+        tally.settled("x", number, DeliveryReport(NOWHERE, KafkaTimeoutError("late")))
     tally.fail("bad input", "x:9: not JSON")
     assert len(lines) == LINES_PER_KIND + 1
-    assert tally.unsaid() == ["5 more records failed like these: TimeoutError"]
+    assert tally.unsaid() == ["5 more records failed like these: KafkaTimeoutError"]
 
 
 @pytest.mark.parametrize(
     ("error", "stuck"),
     [
         (BufferExhaustedError("full", phase="waiting for memory"), True),
-        (TimeoutError("no topic", phase="waiting for metadata"), True),
+        (KafkaTimeoutError("no topic", phase="waiting for metadata"), True),
         (ProducerFencedError(), True),
         (ProducerClosedError(), True),
-        (TimeoutError("expired", phase="in flight"), False),
+        (KafkaTimeoutError("expired", phase="in flight"), False),
         (RecordTooLargeError(), False),
     ],
 )

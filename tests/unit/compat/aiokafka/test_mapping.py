@@ -44,7 +44,7 @@ def test_every_code_of_a_broker_has_its_class() -> None:
 
 
 def test_a_record_that_ran_out_of_time_has_the_last_error_of_a_broker() -> None:
-    expired = native.TimeoutError("Expiring 1 record(s)", phase="in flight")
+    expired = native.KafkaTimeoutError("Expiring 1 record(s)", phase="in flight")
     assert type(of_record(expired)) is errors.RequestTimedOutError
     expired.__cause__ = native.NotLeaderOrFollowerError()
     made = of_record(expired)
@@ -54,5 +54,5 @@ def test_a_record_that_ran_out_of_time_has_the_last_error_of_a_broker() -> None:
 
 
 def test_a_topic_that_does_not_come() -> None:
-    assert type(unknown_topic(native.TimeoutError("text"))) is errors.UnknownTopicOrPartitionError
+    assert type(unknown_topic(native.KafkaTimeoutError("text"))) is errors.UnknownTopicOrPartitionError
     assert type(unknown_topic(native.ProducerClosedError())) is errors.ProducerClosed

@@ -36,8 +36,8 @@ def test_every_class_of_the_original_is_there() -> None:
 @pytest.mark.parametrize(
     ("error", "name"),
     [
-        (own.TimeoutError("late", phase="in flight"), "KafkaTimeoutError"),
-        (own.TimeoutError("", partition="t-0", phase="in flight"), "RequestTimedOutError"),
+        (own.KafkaTimeoutError("late", phase="in flight"), "KafkaTimeoutError"),
+        (own.KafkaTimeoutError("", partition="t-0", phase="in flight"), "RequestTimedOutError"),
         (own.BufferExhaustedError("full"), "KafkaTimeoutError"),
         (own.DisconnectError("lost"), "KafkaConnectionError"),
         (own.SslAuthenticationError("bad"), "KafkaConnectionError"),
@@ -75,7 +75,7 @@ def test_every_code_has_its_class() -> None:
 
 def test_a_cause_and_an_end_stay() -> None:
     cause = own.NetworkError("lost")
-    error = own.TimeoutError("late")
+    error = own.KafkaTimeoutError("late")
     error.__cause__ = cause
     assert translated(error).__cause__ is cause
     ended = own.NetworkError("lost")
@@ -97,7 +97,7 @@ def test_errors_pickle() -> None:
 
 def test_the_usual_excepts() -> None:
     with pytest.raises(errors.KafkaTimeoutError):
-        raise translated(own.TimeoutError("late"))
+        raise translated(own.KafkaTimeoutError("late"))
     with pytest.raises(ValueError, match="nope"):
         raise translated(own.ConfigError("nope"))
     assert issubclass(errors.NoBrokersAvailable, errors.KafkaTimeoutError)

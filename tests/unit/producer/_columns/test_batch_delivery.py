@@ -14,7 +14,7 @@ import forebay
 from forebay._delivery.callback_thread import report_unsaid
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.model import TopicPartition
 from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from forebay.producer._columns import batch_delivery as deliveries_module
@@ -84,7 +84,7 @@ def sent(**options: Any) -> tuple[World, Any]:
 def test_a_delivery_is_done_when_all_rows_are() -> None:
     world, delivery = sent()
     assert (delivery.done(), delivery.cancel(), delivery.cancelled(), delivery.running()) == (False,) * 4
-    with pytest.raises(TimeoutError, match=r"3 of 3 rows have no outcome after 0 s \(1 batches\)"):
+    with pytest.raises(KafkaTimeoutError, match=r"3 of 3 rows have no outcome after 0 s \(1 batches\)"):
         delivery.result(0)
     world.run(200)
     assert delivery.done()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.errors import IllegalArgumentError, RecordTooLargeError, TimeoutError
+from forebay.errors import IllegalArgumentError, KafkaTimeoutError, RecordTooLargeError
 from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.support.examples import examples
@@ -44,8 +44,8 @@ def test_columns_make_the_batches_that_send_makes(rows: list[dict[str, Any]], co
         ({"value": b"v", "timestamp": -1}, IllegalArgumentError, "Invalid timestamp: -1 ms"),
         ({"value": b"v" * 1000}, RecordTooLargeError, "max.request.size"),
         ({"value": b"v", "headers": [{"key": None, "value": b""}]}, IllegalArgumentError, "null key"),
-        ({"value": b"v", "topic": "elsewhere"}, TimeoutError, "Topic elsewhere not present in metadata"),
-        ({"value": b"v", "partition": 9}, TimeoutError, "Partition 9 of topic t with partition count 1"),
+        ({"value": b"v", "topic": "elsewhere"}, KafkaTimeoutError, "Topic elsewhere not present in metadata"),
+        ({"value": b"v", "partition": 9}, KafkaTimeoutError, "Partition 9 of topic t with partition count 1"),
     ],
 )
 def test_a_row_that_cannot_be_taken_is_named_and_those_before_it_are_delivered(

@@ -11,9 +11,9 @@ import pytest
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
+    KafkaTimeoutError,
     ProducerClosedError,
     RecordTooLargeError,
-    TimeoutError,
 )
 from forebay.model._cluster import Cluster
 from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
@@ -77,7 +77,7 @@ def many(count: int = ROWS, partitions: int = 3) -> list[dict[str, Any]]:
         ({"value": b"v" * 70_000}, RecordTooLargeError, "max.request.size"),
         ({"timestamp": -7}, IllegalArgumentError, "Invalid timestamp: -7 ms"),
         ({"partition": -2}, IllegalArgumentError, "Invalid partition: -2"),
-        ({"partition": 3}, TimeoutError, "Partition 3 of topic t with partition count 3"),
+        ({"partition": 3}, KafkaTimeoutError, "Partition 3 of topic t with partition count 3"),
         ({"headers": [{"key": "a", "value": b""}, {"key": None, "value": b""}]}, IllegalArgumentError, "null key"),
         ({"headers": [None]}, IllegalArgumentError, "header 0 is null"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.errors import IllegalArgumentError, TimeoutError
+from forebay.errors import IllegalArgumentError, KafkaTimeoutError
 from forebay.producer._columns.topic_table import TopicTable
 from tests.fakes.world import World
 
@@ -60,7 +60,7 @@ def test_without_such_a_topic_it_is_refused() -> None:
 
 def test_an_unknown_topic_ends_the_call_after_the_rows_before_it() -> None:
     world = World(topics={"a": 1}, max_block_ms=0)
-    with pytest.raises(TimeoutError, match="Topic elsewhere not present") as caught:
+    with pytest.raises(KafkaTimeoutError, match="Topic elsewhere not present") as caught:
         world.producer.send_batch(None, [b"v"] * 3000, topic_column=["a"] * 2500 + ["elsewhere"] * 500)
     assert caught.value.delivery.taken() == [range(2500)]
 

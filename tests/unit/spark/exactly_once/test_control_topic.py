@@ -11,8 +11,8 @@ from forebay.errors import (
     InvalidPidMappingError,
     InvalidTxnStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
 )
 from forebay.model import TailRecord, TransactionIdentity, TransactionListing
 from forebay.spark.exactly_once import control_topic, protocol
@@ -96,11 +96,11 @@ def test_a_record_is_written_in_a_transaction_of_the_identity_and_the_producer_i
 
 def test_a_producer_that_failed_is_not_used_again() -> None:
     failing, fresh = (
-        Recorder(send=SimpleNamespace(result=lambda: None), commit_transaction=TimeoutError("t")),
+        Recorder(send=SimpleNamespace(result=lambda: None), commit_transaction=KafkaTimeoutError("t")),
         sending(),
     )
     topic = topic_of(Recorder(), failing, fresh)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(KafkaTimeoutError):
         topic.write(DRIVER, State())
     assert failing.calls[-1] == ("close", 0)
     topic.write(DRIVER, State())
@@ -117,8 +117,8 @@ def test_an_end_that_can_never_be_is_false(error: type[KafkaError]) -> None:
 
 
 def test_any_other_error_of_an_end_is_raised() -> None:
-    with pytest.raises(TimeoutError):
-        topic_of(Recorder(end_transaction=TimeoutError("t"))).end(DRIVER, False)
+    with pytest.raises(KafkaTimeoutError):
+        topic_of(Recorder(end_transaction=KafkaTimeoutError("t"))).end(DRIVER, False)
 
 
 def test_open_transactions_are_listed_described_and_fenced() -> None:

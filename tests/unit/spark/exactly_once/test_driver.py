@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay.errors import TimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.spark.exactly_once import driver, protocol
 from forebay.spark.exactly_once.protocol import (
     Fate,
@@ -152,7 +152,7 @@ def test_a_write_that_is_committed_does_not_fail_for_what_else_is_open(caplog: p
 
     def before(name: str) -> None:
         if name == "list":
-            raise TimeoutError("a broker is away")
+            raise KafkaTimeoutError("a broker is away")
 
     world.before_step = before
     driver.commit(world, "p", outcomes, world.now_ms)

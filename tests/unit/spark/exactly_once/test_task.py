@@ -14,8 +14,8 @@ from forebay.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
-    TimeoutError,
 )
 from forebay.model import TransactionIdentity
 from forebay.spark.exactly_once import protocol
@@ -83,7 +83,7 @@ def test_a_task_of_a_write_that_is_done_reads_its_rows_and_writes_none() -> None
 
 def test_after_a_failure_it_is_aborted() -> None:
     producer = FakeProducer()
-    producer.fail_batch(0, TimeoutError("gone"))
+    producer.fail_batch(0, KafkaTimeoutError("gone"))
     with pytest.raises(DeliveryError):
         run(producer, transaction(), rows("a"))
     assert producer.transactions == ["begin p-8000000080000000-0", "abort"]
@@ -91,8 +91,8 @@ def test_after_a_failure_it_is_aborted() -> None:
 
 def test_a_failure_of_the_abort_does_not_hide_the_first_one() -> None:
     producer = FakeProducer()
-    producer.fail_batch(0, TimeoutError("gone"))
-    producer.abort_error = TimeoutError("no coordinator")
+    producer.fail_batch(0, KafkaTimeoutError("gone"))
+    producer.abort_error = KafkaTimeoutError("no coordinator")
     with pytest.raises(DeliveryError, match="gone"):
         run(producer, transaction(), rows("a"))
 

@@ -14,7 +14,7 @@ from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMeta
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
 
-__all__ = ["ProducerInterceptor", "ProducerInterceptors", "make_interceptors"]
+__all__ = ["ProducerInterceptor"]
 
 
 def __dir__() -> list[str]:
