@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from forebay.errors import ConfigError, CorruptRecordError, KafkaError
-from forebay.interceptors import ProducerInterceptor, ProducerInterceptors, make_interceptors
+from forebay.interceptors import ProducerInterceptor
+from forebay.interceptors._chain import ProducerInterceptors, make_interceptors
 from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
 
 

@@ -16,7 +16,7 @@ from forebay._accumulator.partitioner import (
     RoundRobinPartitioner,
 )
 from forebay.config import ProducerConfig
-from forebay.interceptors import ProducerInterceptors, make_interceptors
+from forebay.interceptors._chain import ProducerInterceptors, make_interceptors
 from forebay.serializers._calls import BoundSerializer, as_serializer
 
 logger = logging.getLogger("forebay.producer")

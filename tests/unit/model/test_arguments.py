@@ -11,7 +11,7 @@ import pytest
 
 from forebay import DeliveryReport
 from forebay.errors import IllegalArgumentError, KafkaError
-from forebay.interceptors import ProducerInterceptors
+from forebay.interceptors._chain import ProducerInterceptors
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.model._arguments import as_record, checked_headers, checked_partition, checked_timestamp
 from forebay.producer._acknowledged import Acknowledged
