@@ -18,7 +18,7 @@ from typing import Any
 from bench.part import Column, Part, Result, print_figures, result_of
 from bench.support import ChildFailed, say
 from bench.target import HEAP_MB
-from forebay import Control
+from forebay import AdminClient
 from tools.kafka import RealKafka
 
 TOTAL = re.compile(r"^Total\s+\d+\s+(\d+)", re.MULTILINE)
@@ -50,12 +50,12 @@ def log_bytes(kafka: RealKafka) -> int:
 
 def measure(options: argparse.Namespace) -> Result:
     runs: list[dict[str, Any]] = []
-    with RealKafka(heap_mb=HEAP_MB) as kafka, Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        control.init_producer_id("first")  # the topic of transactions is made
+    with RealKafka(heap_mb=HEAP_MB) as kafka, AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.init_producer_id("first")  # the topic of transactions is made
         for number in range(options.rounds + 1):
             heap, log, begun = live_bytes(kafka), log_bytes(kafka), time.perf_counter()
             for each in range(options.ids):
-                control.init_producer_id(f"prefix-{number:016x}-{each}")
+                admin.init_producer_id(f"prefix-{number:016x}-{each}")
             seconds = time.perf_counter() - begun
             run = {
                 "label": "one transactional.id",

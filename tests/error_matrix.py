@@ -327,7 +327,7 @@ def _read(grid: str) -> dict[str, dict[int, str]]:
 
 
 def _of_control(**others: Mapping[int, str]) -> dict[str, dict[int, str]]:
-    """A Control repeats what passes by itself and raises the rest, less what its answers say otherwise."""
+    """An AdminClient repeats what passes by itself and raises the rest, less what its answers say otherwise."""
     passing = _read(PLAIN)["plain"]
     usual = {code: "retry" if word in ("retry", "fresh") else "raise" for code, word in passing.items()}
     return {column: {**usual, **cells} for column, cells in others.items()}
@@ -344,7 +344,7 @@ CONTROL = _of_control(
     offsets={},
     fetch={},
 )
-"""Of ``forebay.Control``: FindCoordinator, InitProducerId, EndTxn, DescribeTransactions, ListTransactions,
+"""Of ``forebay.AdminClient``: FindCoordinator, InitProducerId, EndTxn, DescribeTransactions, ListTransactions,
 CreateTopics, ListOffsets, Fetch."""
 
 MATRIX: Mapping[str, Mapping[int, str]] = {

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from forebay._delivery.future import RecordFuture
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.version import VERSION as __version__
+    from forebay.admin import AdminClient
     from forebay.config import ProducerConfig
-    from forebay.control import Control
     from forebay.errors import (
         AuthenticationError,
         AuthorizationError,
@@ -53,7 +53,7 @@ __all__ = [
     "BufferExhaustedError",
     "ConfigError",
     "ConsumerGroupMetadata",
-    "Control",
+    "AdminClient",
     "DeliveryReport",
     "KafkaError",
     "KafkaProducer",
@@ -88,7 +88,7 @@ _HOMES = {
     "BufferExhaustedError": "errors",
     "ConfigError": "errors",
     "ConsumerGroupMetadata": "model",
-    "Control": "control.client",
+    "AdminClient": "admin.client",
     "DeliveryReport": "model",
     "KafkaError": "errors",
     "KafkaProducer": "producer.threads",
@@ -120,6 +120,9 @@ def __getattr__(name: str) -> object:
         return _import_module(f"{__name__}.{name}")
     if name == "__version__":
         return _import_module(f"{__name__}._runtime.version").VERSION
+    if name == "Control":
+        # Of an AttributeError an import statement would not show the text.
+        raise ImportError("forebay.Control is forebay.AdminClient")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay._assembly import system_surroundings
 from forebay._network.resolver import Resolver
 from forebay.errors import KafkaTimeoutError
@@ -127,9 +127,9 @@ def test_the_other_family_is_tried_soon(embedded: EmbeddedBroker, topic: TopicFa
 def test_a_control_reaches_it_too(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(embedded)
     with reachable_by(embedded, FOUR, silent=False) as port:
-        control = Control._with(around(SIX, FOUR), {"bootstrap.servers": f"{NAME}:{port}", **PATIENT})
-        assert control.read_tail(name) == []
-        control.close()
+        admin = AdminClient._with(around(SIX, FOUR), {"bootstrap.servers": f"{NAME}:{port}", **PATIENT})
+        assert admin.read_tail(name) == []
+        admin.close()
 
 
 def test_the_error_names_every_address_with_its_reason() -> None:

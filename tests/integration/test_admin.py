@@ -1,4 +1,4 @@
-"""Control on a real Kafka: transactions that another process left open, lists of them, topics, and reading back."""
+"""AdminClient on a real Kafka: transactions that another process left open, lists of them, topics, and reading back."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
-from forebay import Control
+from forebay import AdminClient
 from forebay._protocol.end_txn import decode_end_txn, encode_end_txn
 from forebay._protocol.produce import PartitionRecords, encode_produce
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.layout import BATCH_OVERHEAD
-from forebay.control import _transactions as transactions
-from forebay.control._session import Question
+from forebay.admin import _transactions as transactions
+from forebay.admin._session import Question
 from forebay.errors import (
     IllegalArgumentError,
     InvalidPidMappingError,
@@ -65,8 +65,8 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def control(kafka: RealKafka) -> Iterator[Control]:
-    with Control(
+def admin(kafka: RealKafka) -> Iterator[AdminClient]:
+    with AdminClient(
         bootstrap_servers=kafka.bootstrap_servers, max_block_ms=within_ms(20_000), retry_backoff_ms=10
     ) as found:
         yield found
@@ -78,20 +78,20 @@ def name(request: pytest.FixtureRequest) -> str:
     return f"{request.node.name}-{os.getpid()}"
 
 
-def killed_worker(kafka: RealKafka, control: Control, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
+def killed_worker(kafka: RealKafka, admin: AdminClient, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
     """A process that wrote five records in a transaction, flushed, and was killed."""
     command = [sys.executable, "-c", WORKER, kafka.bootstrap_servers, topic, name, str(timeout_ms)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "written\n"
         os.kill(worker.pid, signal.SIGKILL)
-    found = control.describe_transaction(name)
+    found = admin.describe_transaction(name)
     return TransactionIdentity(name, found.producer_id, found.producer_epoch, 1)
 
 
-def modern_worker(kafka: RealKafka, control: Control, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
+def modern_worker(kafka: RealKafka, admin: AdminClient, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
     """The same by a bare Produce v12, which adds the partition by itself (KIP-890)."""
-    who = control.init_producer_id(name, transaction_timeout_ms=timeout_ms)
+    who = admin.init_producer_id(name, transaction_timeout_ms=timeout_ms)
     head = BatchHead(
         producer_id=who.producer_id, producer_epoch=who.producer_epoch, base_sequence=0, transactional=True
     )
@@ -108,16 +108,16 @@ def modern_worker(kafka: RealKafka, control: Control, topic: str, name: str, tim
         (answer,) = session.ask(session.any_node(deadline), question, deadline).partitions
         return answer.error_code
 
-    with control._call("produce", None) as (session, deadline):
+    with admin._call("produce", None) as (session, deadline):
         # While the coordinator is still at work on the last end, the broker refuses: CONCURRENT_TRANSACTIONS.
         until(lambda: session.retry(deadline, attempt) == 0, "records written")
     return who
 
 
-Worker = Callable[[RealKafka, Control, str, str, int], TransactionIdentity]
+Worker = Callable[[RealKafka, AdminClient, str, str, int], TransactionIdentity]
 
 
-def end(control: Control, who: TransactionIdentity, commit: bool, version: int) -> None:
+def end(admin: AdminClient, who: TransactionIdentity, commit: bool, version: int) -> None:
     """EndTxn in exactly this version, whatever suits the transaction."""
     question = Question(
         ApiKey.END_TXN,
@@ -125,7 +125,7 @@ def end(control: Control, who: TransactionIdentity, commit: bool, version: int) 
         decode_end_txn,
         (version, version),
     )
-    with control._call("end", None) as (session, deadline):
+    with admin._call("end", None) as (session, deadline):
         session.retry(deadline, lambda: transactions._at_coordinator(session, who.transactional_id, question, deadline))
 
 
@@ -154,87 +154,85 @@ def seen_by_others(kafka: RealKafka, topic: str, isolation: str = "read_committe
     raise AssertionError("no end of the partition")
 
 
-def seen(control: Control, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
-    forwards = [record.value for record in control.read_from(topic, isolation=isolation)]
-    backwards = [record.value for record in control.read_tail(topic, max_records=1000, isolation=isolation)]
+def seen(admin: AdminClient, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
+    forwards = [record.value for record in admin.read_from(topic, isolation=isolation)]
+    backwards = [record.value for record in admin.read_tail(topic, max_records=1000, isolation=isolation)]
     assert forwards == backwards
     return forwards
 
 
-def state_settles(control: Control, name: str, state: str) -> None:
-    until(lambda: control.describe_transaction(name).state == state, f"{state} of {name}")
+def state_settles(admin: AdminClient, name: str, state: str) -> None:
+    until(lambda: admin.describe_transaction(name).state == state, f"{state} of {name}")
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("worker", [killed_worker, modern_worker])
 def test_a_commit_of_what_another_process_wrote(
-    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+    kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str, worker: Worker, version: int
 ) -> None:
     where = topic(kafka)
-    who = worker(kafka, control, where, name, 60_000)
-    assert (seen(control, where), seen(control, where, "read_uncommitted")) == ([], VALUES)
-    found = control.describe_transaction(name)
+    who = worker(kafka, admin, where, name, 60_000)
+    assert (seen(admin, where), seen(admin, where, "read_uncommitted")) == ([], VALUES)
+    found = admin.describe_transaction(name)
     assert (found.state, found.producer_id, found.producer_epoch) == ("Ongoing", who.producer_id, who.producer_epoch)
     assert [str(place) for place in found.partitions] == [f"{where}-0"]
-    end(control, who, True, version)
-    state_settles(control, name, "CompleteCommit")
-    after = control.describe_transaction(name).producer_epoch
+    end(admin, who, True, version)
+    state_settles(admin, name, "CompleteCommit")
+    after = admin.describe_transaction(name).producer_epoch
     assert after == who.producer_epoch + (version >= 5)
-    assert seen(control, where) == seen_by_others(kafka, where) == VALUES
-    end(control, who, True, version)
+    assert seen(admin, where) == seen_by_others(kafka, where) == VALUES
+    end(admin, who, True, version)
     with pytest.raises(InvalidTxnStateError):
-        end(control, who, False, version)
-    assert seen(control, where) == VALUES
+        end(admin, who, False, version)
+    assert seen(admin, where) == VALUES
 
 
 @pytest.mark.parametrize("worker", [killed_worker, modern_worker])
 def test_the_public_call_is_safe_to_repeat(
-    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker
+    kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str, worker: Worker
 ) -> None:
     where = topic(kafka)
-    who = worker(kafka, control, where, name, 60_000)
+    who = worker(kafka, admin, where, name, 60_000)
     for _ in range(3):
-        control.end_transaction(
-            who.transactional_id, who.producer_id, who.producer_epoch, True, who.transaction_version
-        )
-    state_settles(control, name, "CompleteCommit")
-    assert seen(control, where) == VALUES
+        admin.end_transaction(who, commit=True)
+    state_settles(admin, name, "CompleteCommit")
+    assert seen(admin, where) == VALUES
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("worker", [killed_worker, modern_worker])
 def test_a_newer_producer_fences_the_one_before(
-    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+    kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str, worker: Worker, version: int
 ) -> None:
     where = topic(kafka)
-    who = worker(kafka, control, where, name, 60_000)
-    newer = control.init_producer_id(name)
+    who = worker(kafka, admin, where, name, 60_000)
+    newer = admin.init_producer_id(name)
     assert (newer.producer_id, newer.producer_epoch) == (who.producer_id, who.producer_epoch + 2)
     with pytest.raises(ProducerFencedError):
-        end(control, who, True, version)
-    assert (seen(control, where), seen_by_others(kafka, where)) == ([], [])
+        end(admin, who, True, version)
+    assert (seen(admin, where), seen_by_others(kafka, where)) == ([], [])
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("worker", [killed_worker, modern_worker])
 def test_an_abort_and_what_comes_after_it(
-    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+    kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str, worker: Worker, version: int
 ) -> None:
     where = topic(kafka)
-    who = worker(kafka, control, where, name, 60_000)
-    end(control, who, False, version)
-    end(control, who, False, version)
+    who = worker(kafka, admin, where, name, 60_000)
+    end(admin, who, False, version)
+    end(admin, who, False, version)
     with pytest.raises(InvalidTxnStateError):
-        end(control, who, True, version)
-    state_settles(control, name, "CompleteAbort")
-    assert (seen(control, where), seen_by_others(kafka, where)) == ([], [])
+        end(admin, who, True, version)
+    state_settles(admin, name, "CompleteAbort")
+    assert (seen(admin, where), seen_by_others(kafka, where)) == ([], [])
 
 
 @pytest.mark.parametrize(("version", "error"), [(4, ProducerFencedError), (5, InvalidTxnStateError)])
 @pytest.mark.parametrize("worker", [killed_worker, modern_worker])
 def test_a_transaction_that_timed_out(
     kafka: RealKafka,
-    control: Control,
+    admin: AdminClient,
     topic: TopicFactory,
     name: str,
     worker: Worker,
@@ -242,77 +240,77 @@ def test_a_transaction_that_timed_out(
     error: type[KafkaError],
 ) -> None:
     where = topic(kafka)
-    who = worker(kafka, control, where, name, 1000)
-    state_settles(control, name, "CompleteAbort")
+    who = worker(kafka, admin, where, name, 1000)
+    state_settles(admin, name, "CompleteAbort")
     with pytest.raises(error):
-        end(control, who, True, version)
-    assert seen(control, where) == []
+        end(admin, who, True, version)
+    assert seen(admin, where) == []
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_ends_for_nobody(control: Control, name: str, version: int) -> None:
+def test_ends_for_nobody(admin: AdminClient, name: str, version: int) -> None:
     with pytest.raises(InvalidPidMappingError, match=re.escape(f"transactional_id={name}-unknown")):
-        control.end_transaction(f"{name}-unknown", 1, 0, True, version)
-    who = control.init_producer_id(name)
+        admin.end_transaction(TransactionIdentity(f"{name}-unknown", 1, 0, version), commit=True)
+    who = admin.init_producer_id(name)
     with pytest.raises(InvalidPidMappingError):
-        control.end_transaction(name, who.producer_id + 1000, who.producer_epoch, True, version)
+        admin.end_transaction(who._replace(producer_id=who.producer_id + 1000), commit=True)
 
 
-def test_identities(kafka: RealKafka, control: Control, name: str) -> None:
-    assert control.transaction_version() == 2
-    first, second = control.init_producer_id(name), control.init_producer_id(name)
+def test_identities(kafka: RealKafka, admin: AdminClient, name: str) -> None:
+    assert admin.transaction_version() == 2
+    first, second = admin.init_producer_id(name), admin.init_producer_id(name)
     assert first == TransactionIdentity(name, second.producer_id, second.producer_epoch - 1, 2)
     with pytest.raises(InvalidTxnTimeoutError):
-        control.init_producer_id(name, transaction_timeout_ms=2**31 - 1)
+        admin.init_producer_id(name, transaction_timeout_ms=2**31 - 1)
 
 
-def test_lists_and_descriptions(kafka: RealKafka, control: Control, topic: TopicFactory, name: str) -> None:
+def test_lists_and_descriptions(kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str) -> None:
     where = topic(kafka)
     ids = [f"{name}-{number}" for number in range(8)]
     for one in ids:
-        control.init_producer_id(one, transaction_timeout_ms=12_345)
-    open_one = modern_worker(kafka, control, where, f"{name}-open", 60_000)
-    listed = control.list_transactions(prefix=name)
+        admin.init_producer_id(one, transaction_timeout_ms=12_345)
+    open_one = modern_worker(kafka, admin, where, f"{name}-open", 60_000)
+    listed = admin.list_transactions(prefix=name)
     assert [one.transactional_id for one in listed] == [*ids, open_one.transactional_id]
     assert {one.state for one in listed[:-1]} == {"Empty"}
-    (found,) = control.list_transactions(states=["Ongoing"], prefix=name)
+    (found,) = admin.list_transactions(states=["Ongoing"], prefix=name)
     assert (found.transactional_id, found.producer_id) == (open_one.transactional_id, open_one.producer_id)
-    assert control.list_transactions(producer_ids=[open_one.producer_id]) == [found]
+    assert admin.list_transactions(producer_ids=[open_one.producer_id]) == [found]
     with pytest.raises(IllegalArgumentError, match="Unknown transaction states: Sleeping"):
-        control.list_transactions(states=["Sleeping"])
-    described = control.describe_transactions([*ids, "nobody's"])
+        admin.list_transactions(states=["Sleeping"])
+    described = admin.describe_transactions([*ids, "nobody's"])
     assert described.pop("nobody's") is None
     assert {one.timeout_ms for one in described.values() if one is not None} == {12_345}
     with pytest.raises(TransactionalIdNotFoundError, match="nobody's"):
-        control.describe_transaction("nobody's")
-    control.end_transaction(*open_one[:3], False, open_one.transaction_version)
+        admin.describe_transaction("nobody's")
+    admin.end_transaction(open_one, commit=False)
 
 
-def test_topics(control: Control, name: str) -> None:
+def test_topics(admin: AdminClient, name: str) -> None:
     name = name.replace("[", "-").replace("]", "-")
-    assert control.create_topic(name, configs={"cleanup.policy": "compact"}) is True
-    assert control.create_topic(name, 3) is False
-    assert control.create_topic(f"{name}-gone") is True
-    assert control.delete_topic(f"{name}-gone") is True
-    assert control.delete_topic(f"{name}-gone") is False
-    assert control.read_tail(name) == []
+    assert admin.create_topic(name, configs={"cleanup.policy": "compact"}) is True
+    assert admin.create_topic(name, partitions=3) is False
+    assert admin.create_topic(f"{name}-gone") is True
+    assert admin.delete_topic(f"{name}-gone") is True
+    assert admin.delete_topic(f"{name}-gone") is False
+    assert admin.read_tail(name) == []
     with pytest.raises(InvalidTopicError, match="topic=a b"):
-        control.create_topic("a b")
+        admin.create_topic("a b")
     with pytest.raises(KafkaError, match="only 1 broker") as caught:
-        control.create_topic(f"{name}-wide", 1, 5)
+        admin.create_topic(f"{name}-wide", replication_factor=5)
     assert caught.value.name == "INVALID_REPLICATION_FACTOR"
 
 
-def test_a_topic_that_is_missing_is_not_made(kafka: RealKafka, control: Control, name: str) -> None:
+def test_a_topic_that_is_missing_is_not_made(kafka: RealKafka, admin: AdminClient, name: str) -> None:
     limit_s = within(0.5)
     for _ in range(2):
         with pytest.raises(KafkaTimeoutError, match=f"read_tail was not done within {limit_s:g} s") as caught:
-            control.read_tail(f"{name}-missing", timeout=limit_s)
+            admin.read_tail(f"{name}-missing", timeout=limit_s)
         assert isinstance(caught.value.__cause__, UnknownTopicOrPartitionError)
 
 
 def test_a_tail_of_aborted_and_open_transactions(
-    kafka: RealKafka, control: Control, topic: TopicFactory, name: str
+    kafka: RealKafka, admin: AdminClient, topic: TopicFactory, name: str
 ) -> None:
     where = topic(kafka)
     ours = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name, "log_level": 0})
@@ -323,15 +321,15 @@ def test_a_tail_of_aborted_and_open_transactions(
         ours.flush(HANG_S)
         ours.commit_transaction(HANG_S) if number < 20 else ours.abort_transaction(HANG_S)
     expected = [b"%d" % number for number in range(20)]
-    assert seen(control, where) == seen_by_others(kafka, where) == expected
-    (last,) = control.read_tail(where)
+    assert seen(admin, where) == seen_by_others(kafka, where) == expected
+    (last,) = admin.read_tail(where)
     assert (last.key, last.value, last.headers) == (b"k", b"19", (("h", b"19"), ("none", None)))
-    who = modern_worker(kafka, control, where, f"{name}-open", 60_000)
-    assert seen(control, where) == seen_by_others(kafka, where) == expected
-    assert len(seen(control, where, "read_uncommitted")) == 65
-    control.end_transaction(*who[:3], True, 2)
-    state_settles(control, who.transactional_id, "CompleteCommit")
-    assert seen(control, where) == [*expected, *VALUES]
+    who = modern_worker(kafka, admin, where, f"{name}-open", 60_000)
+    assert seen(admin, where) == seen_by_others(kafka, where) == expected
+    assert len(seen(admin, where, "read_uncommitted")) == 65
+    admin.end_transaction(who._replace(transaction_version=2), commit=True)
+    state_settles(admin, who.transactional_id, "CompleteCommit")
+    assert seen(admin, where) == [*expected, *VALUES]
     assert seen_by_others(kafka, where) == [*expected, *VALUES]
 
 
@@ -344,25 +342,25 @@ def test_coordinators_and_leaders_move_while_a_control_is_used(three_kafka: Real
         theirs.produce(topic, b"%d" % partition, partition=partition)
     assert theirs.flush(HANG_S) == 0
     ids = [f"{name}-{number}" for number in range(30)]
-    with Control(bootstrap_servers=three_kafka.bootstrap_servers, max_block_ms=within_ms(60_000)) as control:
-        known = {one: control.init_producer_id(one) for one in ids}
-        described = control.describe_transactions(ids)
+    with AdminClient(bootstrap_servers=three_kafka.bootstrap_servers, max_block_ms=within_ms(60_000)) as admin:
+        known = {one: admin.init_producer_id(one) for one in ids}
+        described = admin.describe_transactions(ids)
         assert len({one.coordinator for one in described.values() if one is not None}) > 1
-        assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
+        assert [one.transactional_id for one in admin.list_transactions(prefix=name)] == sorted(ids)
         three_kafka.kill_node(1)
         for one in ids[::5]:
-            again = control.init_producer_id(one)
+            again = admin.init_producer_id(one)
             assert (again.producer_id, again.producer_epoch > known[one].producer_epoch) == (
                 known[one].producer_id,
                 True,
             )
-        moved = control.describe_transactions(ids)
+        moved = admin.describe_transactions(ids)
         assert all(one is not None and one.coordinator in (0, 2) for one in moved.values())
-        assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
-        assert [control.read_tail(topic, partition)[0].value for partition in range(3)] == [b"0", b"1", b"2"]
+        assert [one.transactional_id for one in admin.list_transactions(prefix=name)] == sorted(ids)
+        assert [admin.read_tail(topic, partition)[0].value for partition in range(3)] == [b"0", b"1", b"2"]
         three_kafka.start_node(1)
         three_kafka.wait_until_ready()
-        assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
+        assert [one.transactional_id for one in admin.list_transactions(prefix=name)] == sorted(ids)
 
 
 def test_the_tail_of_a_compacted_topic(kafka: RealKafka, topic: TopicFactory) -> None:
@@ -376,23 +374,23 @@ def test_the_tail_of_a_compacted_topic(kafka: RealKafka, topic: TopicFactory) ->
         },
     )
     theirs = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
         rounds = iter(range(1_000_000))
 
         def more() -> bool:
             for key in (b"a", b"b", b"b", b"b", b"b"):
                 theirs.produce(name, b"%d" % next(rounds), key=key)
             theirs.flush(HANG_S)
-            (last,) = control.read_tail(name)
-            return sum(1 for _ in control.read_from(name)) < last.offset - 100
+            (last,) = admin.read_tail(name)
+            return sum(1 for _ in admin.read_from(name)) < last.offset - 100
 
         def at_rest() -> bool:
-            before = [record.offset for record in control.read_from(name)]
+            before = [record.offset for record in admin.read_from(name)]
             time.sleep(within(1))  # the cleaner looks ten times a second
-            return before == [record.offset for record in control.read_from(name)]
+            return before == [record.offset for record in admin.read_from(name)]
 
         until(more, "a log with gaps")
         until(at_rest, "a cleaner that has nothing left to do")
         expected = seen_by_others(kafka, name)
-        assert seen(control, name) == expected
-        assert [record.value for record in control.read_tail(name, max_records=7)] == expected[-7:]
+        assert seen(admin, name) == expected
+        assert [record.value for record in admin.read_tail(name, max_records=7)] == expected[-7:]

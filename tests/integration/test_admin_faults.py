@@ -1,4 +1,4 @@
-"""A connection that fails around one request of a Control, before a real broker: the call is done, and done once."""
+"""A connection that fails around one request of an AdminClient, before a real broker: the call is done once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from forebay import errors
-from forebay.control import Control
-from forebay.model import TransactionListing
+from forebay.admin import AdminClient
+from forebay.model import TransactionIdentity, TransactionListing
 from tests.error_matrix import CONTROL, NAMES
 from tests.integration.test_api_faults import FAULTS, REQUEST_TIMEOUT_MS
 from tests.support.fixtures import ProxyFactory, TopicFactory
@@ -41,44 +41,44 @@ QUICK: dict[str, Any] = {
     "max.block.ms": within_ms(10_000),
 }
 #: By API: the call that makes such a request, and what must be true of its result.
-CALLS: dict[str, tuple[int, Callable[[Control, str], Any], Callable[[Any], bool]]] = {
-    "ApiVersions": (API_VERSIONS, lambda control, _: control.transaction_version(), lambda found: found == 2),
-    "Metadata": (METADATA, lambda control, name: control.read_tail(name), lambda found: found[0].value == b"v"),
-    "ListOffsets": (LIST_OFFSETS, lambda control, name: control.read_tail(name), lambda found: found[0].value == b"v"),
-    "Fetch": (FETCH, lambda control, name: control.read_tail(name), lambda found: found[0].value == b"v"),
+CALLS: dict[str, tuple[int, Callable[[AdminClient, str], Any], Callable[[Any], bool]]] = {
+    "ApiVersions": (API_VERSIONS, lambda admin, _: admin.transaction_version(), lambda found: found == 2),
+    "Metadata": (METADATA, lambda admin, name: admin.read_tail(name), lambda found: found[0].value == b"v"),
+    "ListOffsets": (LIST_OFFSETS, lambda admin, name: admin.read_tail(name), lambda found: found[0].value == b"v"),
+    "Fetch": (FETCH, lambda admin, name: admin.read_tail(name), lambda found: found[0].value == b"v"),
     "FindCoordinator": (
         FIND_COORDINATOR,
-        lambda control, name: control.describe_transactions([name]),
+        lambda admin, name: admin.describe_transactions([name]),
         lambda found: list(found.values()) == [None],
     ),
     "InitProducerId": (
         INIT_PRODUCER_ID,
-        lambda control, name: control.init_producer_id(f"{name}-id"),
+        lambda admin, name: admin.init_producer_id(f"{name}-id"),
         lambda found: found.producer_id >= 0,
     ),
     "DescribeTransactions": (
         DESCRIBE_TRANSACTIONS,
-        lambda control, name: control.describe_transactions([name]),
+        lambda admin, name: admin.describe_transactions([name]),
         lambda found: list(found.values()) == [None],
     ),
     "ListTransactions": (
         LIST_TRANSACTIONS,
-        lambda control, name: listed(control, name),
+        lambda admin, name: listed(admin, name),
         lambda found: [state for _, _, state in found] == ["Empty"],
     ),
 }
 
 
-def listed(control: Control, name: str) -> list[TransactionListing]:
+def listed(admin: AdminClient, name: str) -> list[TransactionListing]:
     """What is listed of an id that is there."""
-    control.init_producer_id(f"{name}-listed")
-    return control.list_transactions(prefix=f"{name}-listed")
+    admin.init_producer_id(f"{name}-listed")
+    return admin.list_transactions(prefix=f"{name}-listed")
 
 
-def control_of(proxy: KafkaProxy, fault: str = "") -> Control:
+def admin_of(proxy: KafkaProxy, fault: str = "") -> AdminClient:
     """One that notices ``fault``: that an answer is late is told by the time alone."""
     late = {"request.timeout.ms": REQUEST_TIMEOUT_MS} if fault == "late" else {}
-    return Control({"bootstrap.servers": proxy.bootstrap_servers, **QUICK, **late})
+    return AdminClient({"bootstrap.servers": proxy.bootstrap_servers, **QUICK, **late})
 
 
 def filled(kafka: RealKafka, topic: TopicFactory) -> str:
@@ -102,14 +102,14 @@ def test_a_failed_connection_is_another_try(
 
     for _ in range(2):  # with the first call the cluster makes topics of its own
         before = asked()
-        with control_of(proxy) as control:
-            assert good(call(control, name))
+        with admin_of(proxy) as admin:
+            assert good(call(admin, name))
         usual = asked() - before
     for fault, (what, least) in FAULTS.items():
         before, begun = asked(), time.monotonic()
-        with control_of(proxy, fault) as control:
+        with admin_of(proxy, fault) as admin:
             proxy.plan(key, what)
-            assert good(call(control, name)), fault
+            assert good(call(admin, name)), fault
         assert proxy.planned() == 0, fault
         assert least <= time.monotonic() - begun, fault
         again = asked() - before - usual
@@ -121,9 +121,9 @@ def test_a_topic_is_made_once(kafka: RealKafka, topic: TopicFactory, proxied: Pr
     name, proxy = topic(kafka), proxied(kafka)
     made = {}
     for number, (fault, (what, _)) in enumerate(FAULTS.items()):
-        with control_of(proxy, fault) as control:
+        with admin_of(proxy, fault) as admin:
             proxy.plan(CREATE_TOPICS, what)
-            made[fault] = control.create_topic(f"{name}-{number}", 2)
+            made[fault] = admin.create_topic(f"{name}-{number}", partitions=2)
         assert proxy.planned() == 0, fault
         assert read_all(kafka.bootstrap_servers, f"{name}-{number}") == []
     assert made == {"lost before": True, "lost after": False, "torn": False, "late": False, "refused": True}
@@ -141,12 +141,14 @@ def test_a_transaction_is_ended_once(
         writer.begin_transaction()
         writer.produce(name, fault.encode(), partition=number)
         assert writer.flush(HANG_S) == 0
-        with control_of(proxy, fault) as control:
-            found = control.describe_transaction(transactional_id)
+        with admin_of(proxy, fault) as admin:
+            found = admin.describe_transaction(transactional_id)
             proxy.plan(END_TXN, what)
             # librdkafka's transactions are of the first generation.
-            control.end_transaction(transactional_id, found.producer_id, found.producer_epoch, commit, 1)
-            state = control.describe_transaction(transactional_id).state
+            admin.end_transaction(
+                TransactionIdentity(transactional_id, found.producer_id, found.producer_epoch, 1), commit=commit
+            )
+            state = admin.describe_transaction(transactional_id).state
         assert proxy.planned() == 0, fault
         assert state in (("PrepareCommit", "CompleteCommit") if commit else ("PrepareAbort", "CompleteAbort"))
     values = [record.value for record in read_all(kafka.bootstrap_servers, name)]
@@ -161,12 +163,12 @@ def test_codes_that_brokers_send(kafka: RealKafka, topic: TopicFactory, proxied:
     for code in (-1, 3, 6, 7, 14, 15, 16, 29, 42, 51, 53):
         passes = CONTROL["list"][code] == "retry"
         for fault in (refused(code), told(code)):
-            with control_of(proxy) as control:
+            with admin_of(proxy) as admin:
                 proxy.plan(key, fault)
                 if not passes:
                     kind = errors.for_code(code)
                     assert kind is not None
                     with pytest.raises(kind):
-                        call(control, name)
-                assert good(call(control, name)), NAMES[code]
+                        call(admin, name)
+                assert good(call(admin, name)), NAMES[code]
             assert proxy.planned() == 0, NAMES[code]

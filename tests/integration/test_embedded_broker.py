@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 import forebay.testing.broker
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay.errors import CorruptRecordError, KafkaTimeoutError, UnsupportedVersionError
 from forebay.testing import EmbeddedBroker
 from forebay.testing._forward import Forwarder
@@ -166,10 +166,10 @@ def batch_by_hand(*, sequence: int = 0, producer_id: int = 7, checksum: int = 0)
 def test_no_checksum_is_looked_at(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(embedded)
     assert produce_by_hand(embedded, name, batch_by_hand(checksum=0xBAD)) == 0
-    control = Control(bootstrap_servers=embedded.bootstrap_servers)
+    admin = AdminClient(bootstrap_servers=embedded.bootstrap_servers)
     with pytest.raises(CorruptRecordError, match="checksum 0x00000bad"):
-        control.read_tail(name)
-    control.close()
+        admin.read_tail(name)
+    admin.close()
 
 
 def test_a_repeated_batch_is_written_again(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
@@ -216,9 +216,9 @@ def test_an_acknowledgement_has_a_timestamp_of_its_own_and_no_offset_is_found_by
 
 
 def test_transactions_are_of_the_first_generation(embedded: EmbeddedBroker) -> None:
-    control = Control(bootstrap_servers=embedded.bootstrap_servers)
-    assert control.transaction_version() == 0
-    control.close()
+    admin = AdminClient(bootstrap_servers=embedded.bootstrap_servers)
+    assert admin.transaction_version() == 0
+    admin.close()
 
 
 def test_nobody_is_fenced(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
@@ -246,10 +246,10 @@ def test_what_was_aborted_is_read_by_all_and_a_marker_has_no_checksum(
     with consumer(embedded, **{"isolation.level": "read_committed"}) as reader:
         reader.assign([TopicPartition(name, 0, 0)])
         assert reader.poll(WAIT_S).value() == b"aborted"
-    control = Control(bootstrap_servers=embedded.bootstrap_servers)
+    admin = AdminClient(bootstrap_servers=embedded.bootstrap_servers)
     with pytest.raises(CorruptRecordError, match="checksum 0x00000000"):
-        list(control.read_from(name))
-    control.close()
+        list(admin.read_from(name))
+    admin.close()
     checking: dict[str, Any] = {"check.crcs": True}
     with consumer(embedded, **checking) as reader:
         reader.assign([TopicPartition(name, 0, 1)])
@@ -280,10 +280,10 @@ def test_what_administers_is_not_answered(embedded: EmbeddedBroker) -> None:
     answered = ask_api_versions(embedded.address())
     assert [name for api_key, name in ANSWERED.items() if api_key not in answered] == []
     assert [name for api_key, name in NOT_ANSWERED.items() if api_key in answered] == []
-    control = Control(bootstrap_servers=embedded.bootstrap_servers)
+    admin = AdminClient(bootstrap_servers=embedded.bootstrap_servers)
     with pytest.raises(UnsupportedVersionError, match="does not support CreateTopics"):
-        control.create_topic("t")
-    control.close()
+        admin.create_topic("t")
+    admin.close()
 
 
 def test_topics_come_into_being_by_being_asked_for(embedded: EmbeddedBroker) -> None:

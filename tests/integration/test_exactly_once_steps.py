@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.control import Control
+from forebay.admin import AdminClient
 from forebay.errors import ConfigError
 from forebay.model import TransactionIdentity
 from forebay.spark import producers
@@ -203,10 +203,10 @@ def test_an_id_that_somebody_else_has_used_is_unknown_and_the_users_answer_goes_
     kafka: RealKafka, sink: Sink
 ) -> None:
     sink.run(BEFORE_THE_SECOND_END)
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        state = protocol.decode(control.read_tail(f"__{sink.topic}_spark_commits")[0].value)
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        state = protocol.decode(admin.read_tail(f"__{sink.topic}_spark_commits")[0].value)
         assert state.decision is not None
-        control.init_producer_id(state.decision.tasks[1].identity.transactional_id)
+        admin.init_producer_id(state.decision.tasks[1].identity.transactional_id)
     with pytest.raises(
         UnknownOutcomeError, match=r"task 1, 2 rows in \S+ \d.* producer \d+, epoch \d+, of which Kafka"
     ):
@@ -219,8 +219,8 @@ def test_an_id_that_somebody_else_has_used_is_unknown_and_the_users_answer_goes_
 def test_an_attempt_that_was_not_chosen_holds_no_reader_after_the_commit(kafka: RealKafka, sink: Sink) -> None:
     sink.copies = True
     sink.run()
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        assert control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        assert admin.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 
@@ -258,21 +258,21 @@ def test_below_version_2_of_transactions_the_same_holds(
     try:
         sink.copies = True
         sink.run(BEFORE_THE_SECOND_END)
-        with Control(bootstrap_servers=servers) as control:
-            assert control.transaction_version() == 0
-            assert len(control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-")) == 2 * TASKS - 1
+        with AdminClient(bootstrap_servers=servers) as admin:
+            assert admin.transaction_version() == 0
+            assert len(admin.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-")) == 2 * TASKS - 1
         wait_for_time_outs()
         sink.run()
-        with Control(bootstrap_servers=servers) as control:
-            assert control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
+        with AdminClient(bootstrap_servers=servers) as admin:
+            assert admin.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
     finally:
         sink.close()
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 
 def test_a_control_topic_that_deletes_is_refused(kafka: RealKafka, sink: Sink) -> None:
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        control.create_topic(f"__{sink.topic}_spark_commits", 1, configs={"cleanup.policy": "compact,delete"})
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.create_topic(f"__{sink.topic}_spark_commits", configs={"cleanup.policy": "compact,delete"})
     with pytest.raises(ConfigError, match=r"compact,delete.*--add-config cleanup\.policy=compact"):
         sink.run()
 

@@ -27,7 +27,7 @@ COMMON = (
 import logging, os, sys, threading, time
 import gevent
 from gevent import monkey
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay.errors import *
 
 bootstrap, topic = sys.argv[1:]
@@ -132,8 +132,8 @@ def work():
             if future.done():
                 future.result()
     def describe():
-        with Control(bootstrap_servers=bootstrap) as control:
-            control.describe_transaction(topic, timeout=0.5)
+        with AdminClient(bootstrap_servers=bootstrap) as admin:
+            admin.describe_transaction(topic, timeout=0.5)
     others.go_on("unknown topic", TimeoutError, lambda: producer.send("nobody-" + topic, b"v").result())
     others.go_on("partitions", TimeoutError, lambda: producer.partitions_for("else-" + topic))
     others.go_on("result", TimeoutError, lambda: futures[0].result(0.5))
@@ -142,7 +142,7 @@ def work():
     others.go_on("rows", TimeoutError, lambda: delivery.result(0.5))
     others.go_on("full buffer", BufferExhaustedError, full)
     others.go_on("commit", TimeoutError, lambda: other.commit_transaction(0.5))
-    others.go_on("control", TimeoutError, describe)
+    others.go_on("admin", TimeoutError, describe)
     others.go_on("close", TimeoutError, lambda: producers.pop().close(0.5))
     say("went on")
 try:
@@ -218,8 +218,8 @@ EVERYTHING = f"""
                     raise ZeroDivisionError
             except ZeroDivisionError:
                 pass
-        with Control(bootstrap_servers=bootstrap) as control:
-            assert len(control.read_tail(topic, 0)) == 1
+        with AdminClient(bootstrap_servers=bootstrap) as admin:
+            assert len(admin.read_tail(topic, 0)) == 1
         producer.close(WAIT_S)
         try:
             producer.send(topic, b"late")
@@ -436,7 +436,7 @@ import eventlet, os, sys, time
 REFUSED = """
 from forebay.errors import IllegalStateError
 bootstrap, topic = sys.argv[1:]
-for make in (KafkaProducer, Control):
+for make in (KafkaProducer, AdminClient):
     try:
         make(bootstrap_servers=bootstrap)
     except IllegalStateError as error:
@@ -448,8 +448,8 @@ for make in (KafkaProducer, Control):
 @pytest.mark.parametrize(
     "prelude",
     [
-        EVENTLET + "eventlet.monkey_patch()\nfrom forebay import Control, KafkaProducer\n",
-        EVENTLET + "from forebay import Control, KafkaProducer\neventlet.monkey_patch()\n",
+        EVENTLET + "eventlet.monkey_patch()\nfrom forebay import AdminClient, KafkaProducer\n",
+        EVENTLET + "from forebay import AdminClient, KafkaProducer\neventlet.monkey_patch()\n",
     ],
     ids=["patched before", "patched after"],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forebay import Control, KafkaProducer, TopicPartition
+from forebay import AdminClient, KafkaProducer, TopicPartition
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory, real_kafka
 from tests.support.readback import read_all
@@ -44,8 +44,8 @@ def test_a_table_and_the_tail_of_its_log(oldest: RealKafka, topic: TopicFactory)
         delivery = producer.send_batch(name, [b"row %d" % number for number in range(100)])
         delivery.result(WAIT_S)
         assert delivery.acknowledged == 100
-    with Control(bootstrap_servers=oldest.bootstrap_servers) as control:
-        assert [record.value for record in control.read_tail(name, 0, max_records=2)] == [b"row 98", b"row 99"]
+    with AdminClient(bootstrap_servers=oldest.bootstrap_servers) as admin:
+        assert [record.value for record in admin.read_tail(name, 0, max_records=2)] == [b"row 98", b"row 99"]
 
 
 def test_what_is_aborted_is_not_read_and_the_version_is_the_first(oldest: RealKafka, topic: TopicFactory) -> None:

@@ -26,7 +26,7 @@ AHEAD = 500
 
 STORM = """
 import collections, faulthandler, itertools, json, random
-from forebay.control import Control
+from forebay.admin import AdminClient
 import logging
 logging.disable(logging.CRITICAL)
 
@@ -73,11 +73,11 @@ def close_another():
 def construct():
     make(linger_ms=1000).close(WAIT_S)
 def control_version():
-    control.transaction_version(timeout=WAIT_S)
+    admin.transaction_version(timeout=WAIT_S)
 def control_tail():
-    control.read_tail(topic, timeout=WAIT_S)
+    admin.read_tail(topic, timeout=WAIT_S)
 def control_id():
-    control.init_producer_id("of a test", timeout=WAIT_S)
+    admin.init_producer_id("of a test", timeout=WAIT_S)
 def attempt(name):
     try:
         globals()[name]()
@@ -85,7 +85,7 @@ def attempt(name):
         refused["interrupted another call" in str(error)] += 1
 
 producer = make(**options)
-control = Control(bootstrap_servers=bootstrap)
+admin = AdminClient(bootstrap_servers=bootstrap)
 if "transactional_id" in options:
     producer.init_transactions(WAIT_S)
     with producer.transaction():
@@ -136,7 +136,7 @@ if "transactional_id" not in options:
     producer.close(WAIT_S)
 else:
     producer.close()
-control.close()
+admin.close()
 say(made, handled, refused[True])
 """
 

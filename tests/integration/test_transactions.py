@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConsumerPosition
 
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay.errors import (
     IllegalStateError,
     KafkaError,
@@ -215,15 +215,13 @@ def test_a_detached_transaction_is_ended_by_somebody_else(
     real: RealKafka, ours: KafkaProducer, topic: TopicFactory, new_id: str
 ) -> None:
     name = topic(real)
-    with Control(bootstrap_servers=real.bootstrap_servers) as control:
+    with AdminClient(bootstrap_servers=real.bootstrap_servers) as admin:
         for value, commit in ((b"committed", True), (b"aborted", False)):
             ours.begin_transaction()
             ours.send(name, value)
             ours.flush()
             left = ours.detach_transaction()
-            control.end_transaction(
-                left.transactional_id, left.producer_id, left.producer_epoch, commit, left.transaction_version
-            )
+            admin.end_transaction(left, commit=commit)
             ours.set_transactional_id(f"{new_id}-next")
             ours.init_transactions()
     assert committed(real, name) == [b"committed"]
@@ -231,8 +229,8 @@ def test_a_detached_transaction_is_ended_by_somebody_else(
 
 def test_a_given_identity_is_adopted(real: RealKafka, topic: TopicFactory, new_id: str) -> None:
     name = topic(real)
-    with Control(bootstrap_servers=real.bootstrap_servers) as control:
-        identity = control.init_producer_id(new_id)
+    with AdminClient(bootstrap_servers=real.bootstrap_servers) as admin:
+        identity = admin.init_producer_id(new_id)
     options = {"bootstrap.servers": real.bootstrap_servers, "transactional.id": new_id}
     with KafkaProducer(options) as producer:
         producer.init_transactions(identity=identity)

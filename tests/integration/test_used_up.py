@@ -13,16 +13,16 @@ from tests.support.pace import HANG_S
 
 PROGRAM = """
 import gc, json, logging, os, resource, sys, threading, time
-import forebay._transactions.session, forebay._sender.transactional, forebay.control._session, forebay.producer._columns
-from forebay import Control, KafkaProducer
+import forebay._transactions.session, forebay._sender.transactional, forebay.admin._session, forebay.producer._columns
+from forebay import AdminClient, KafkaProducer
 from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.testing import EmbeddedBroker
 
 logging.getLogger("forebay").addHandler(logging.NullHandler())  # what is printed is no log line
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
-def control():
-    with Control(NOWHERE) as ours:
+def admin():
+    with AdminClient(NOWHERE) as ours:
         try:
             ours.create_topic("t", timeout=0)
         except KafkaTimeoutError:
@@ -30,7 +30,7 @@ def control():
 
 MAKE = {
     "KafkaProducer": lambda: KafkaProducer(NOWHERE).close(),
-    "Control": control,
+    "AdminClient": admin,
     "EmbeddedBroker": lambda: EmbeddedBroker().close(),
 }
 make = MAKE[sys.argv[1]]
@@ -65,7 +65,7 @@ print(json.dumps(causes))
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
 @pytest.mark.parametrize(
     ("what", "error"),
-    [("KafkaProducer", "KafkaError"), ("Control", "KafkaError"), ("EmbeddedBroker", "EmbeddedBrokerError")],
+    [("KafkaProducer", "KafkaError"), ("AdminClient", "KafkaError"), ("EmbeddedBroker", "EmbeddedBrokerError")],
 )
 def test_descriptors_used_up(what: str, error: str) -> None:
     command = [sys.executable, "-c", PROGRAM, what]

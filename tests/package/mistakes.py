@@ -14,7 +14,7 @@ import forebay
 from forebay.config import Option, Type, table
 from tools.stubs import INNER, c_functions
 
-DOORS = ("KafkaProducer", "AsyncKafkaProducer", "Control", "ProducerConfig", "per_process")
+DOORS = ("KafkaProducer", "AsyncKafkaProducer", "AdminClient", "ProducerConfig", "per_process")
 HEAD = """import forebay
 from typing import Any
 class Wrong: ...

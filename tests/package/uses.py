@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, assert_type
 
 from forebay import (
+    AdminClient,
     BatchDelivery,
     ConsumerGroupMetadata,
-    Control,
     DeliveryReport,
     KafkaError,
     KafkaProducer,
@@ -158,14 +158,14 @@ def transacts(producer: KafkaProducer) -> None:
 
 
 def controls() -> None:
-    with Control(bootstrap_servers="localhost:9092") as control:
-        assert_type(control, Control)
-        assert_type(control.transaction_version(), int)
-        control.create_topic("t", 6)
-        for record in control.read_tail("t", 0):
+    with AdminClient(bootstrap_servers="localhost:9092") as admin:
+        assert_type(admin, AdminClient)
+        assert_type(admin.transaction_version(), int)
+        admin.create_topic("t", partitions=6)
+        for record in admin.read_tail("t", 0):
             assert_type(record, TailRecord)
             assert_type(record.value, bytes | None)
-        control.create_topic(6, "t")  # type: ignore[arg-type]
+        admin.create_topic(6, partitions=1)  # type: ignore[arg-type]
 
 
 def tests_with_a_broker() -> None:

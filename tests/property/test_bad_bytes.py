@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import forebay._protocol
-import forebay.control
+import forebay.admin
 from forebay._protocol.framing import MAX_RESPONSE_SIZE, correlation_id, frame_size, response_header
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._records.batch_v2 import checksum
@@ -52,7 +52,7 @@ class Parser(NamedTuple):
 
 
 def modules() -> Iterator[ModuleType]:
-    for package in (forebay._protocol, forebay.control):
+    for package in (forebay._protocol, forebay.admin):
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             yield importlib.import_module(found.name)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from demo.check import partition_of
-from forebay.control import Control
+from forebay.admin import AdminClient
 from forebay.spark.exactly_once import protocol
 from forebay.testing import EmbeddedBroker
 from tests.spark.clusters import connect_server, standalone, unpacked_wheel
@@ -131,9 +131,9 @@ def test_exactly_once_where_executors_come_and_go_and_workers_are_not_kept(kafka
     assert_exactly(kafka.bootstrap_servers, "moving", Counter(written))
     lines = ((b"", digest(b"%d" % line)) for line in range(2 * LINES))
     assert_exactly(kafka.bootstrap_servers, "moving-stream", Counter(lines))
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        assert control.list_transactions(states=["Ongoing"], prefix="moving") == []
-        names = [one.transactional_id for one in control.list_transactions(prefix="moving-")]
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        assert admin.list_transactions(states=["Ongoing"], prefix="moving") == []
+        names = [one.transactional_id for one in admin.list_transactions(prefix="moving-")]
     workers = {name.rsplit("-", 2)[1] for name in protocol.ids_of("moving", names)}
     assert len(workers) == 4  # as many as tasks
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.control import Control
+from forebay.admin import AdminClient
 from forebay.spark import write_batches
 from forebay.spark.exactly_once import protocol
 from tests.spark.committed import assert_exactly, committed_rows, digest
@@ -54,9 +54,9 @@ def test_a_repeated_batch_with_its_id_adds_nothing_and_the_next_version_does(
     assert json.loads(metrics.read_text())["rows"] == 0
     write(rows(spark, 1000, 1500), options, txnAppId="daily", txnVersion="2")
     assert_exactly(kafka.bootstrap_servers, place, expected(0, 1500))
-    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-        last = control.read_tail(f"__{place}_spark_commits")[0]
-        assert control.list_transactions(states=["Ongoing"], prefix=place) == []
+    with AdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        last = admin.read_tail(f"__{place}_spark_commits")[0]
+        assert admin.list_transactions(states=["Ongoing"], prefix=place) == []
     state = protocol.decode(last.value)
     assert state.decision is not None and state.decision.done
     assert (state.decision.write, sum(task.rows for task in state.decision.tasks)) == (("daily", 2), 500)

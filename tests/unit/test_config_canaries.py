@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay._assembly import Surroundings
 from forebay._network.handshake import Handshakes
 from forebay._network.proxy import Proxy
@@ -246,7 +246,7 @@ def test_nor_where_the_parts_are_put_together(beside: str, caplog: pytest.LogCap
 
 DOORS: list[Callable[[dict[str, Any]], object]] = [
     KafkaProducer,
-    Control,
+    AdminClient,
     per_process,
     lambda options: KafkaProducer(**{name.replace(".", "_"): value for name, value in options.items()}),
     lambda options: ProducerConfig({"bootstrap.servers": "h:1"}).replace(options),

@@ -55,7 +55,7 @@ FOR_OTHERS = {
     "forebay._accumulator.split": "for a batch that a broker found too large",
     "forebay._records.reader": "for splits and brokers before 0.11",
     "forebay._records.decompression": "as the reader",
-    "forebay.control._session": "for Control",
+    "forebay.admin._session": "for AdminClient",
     "forebay._insight.reading": "for who looks into a producer",
     "forebay._insight.server": "for describe.socket",
     "forebay._sender.transactional": "for transactions",

@@ -12,9 +12,9 @@ import pytest
 
 import forebay
 from forebay import (
+    AdminClient,
     BatchDelivery,
     ConsumerGroupMetadata,
-    Control,
     KafkaError,
     KafkaProducer,
     OffsetAndMetadata,
@@ -28,7 +28,7 @@ from forebay import (
 from forebay._runtime.hints import Hint
 from forebay.errors import BufferExhaustedError, KafkaTimeoutError
 from tests.fakes.world import World
-from tests.unit.control.world import ControlWorld
+from tests.unit.admin.world import AdminWorld
 
 PRODUCER = {
     "abort_transaction",
@@ -133,7 +133,7 @@ ERROR = {
 }
 MODULES = (
     "config",
-    "control",
+    "admin",
     "errors",
     "interceptors",
     "model",
@@ -184,7 +184,7 @@ def test_a_delivery_of_rows(world: World) -> None:
 
 
 def test_a_control() -> None:
-    assert shown(ControlWorld().control) == CONTROL
+    assert shown(AdminWorld().admin) == CONTROL
 
 
 @pytest.mark.parametrize("kind", [KafkaError, KafkaTimeoutError, BufferExhaustedError])
@@ -223,7 +223,7 @@ def test_values_of_the_model_show_their_fields(value: Any) -> None:
         (RecordFuture, FUTURE),
         (RecordMetadata, METADATA),
         (BatchDelivery, DELIVERY),
-        (Control, CONTROL),
+        (AdminClient, CONTROL),
     ],
 )
 def test_the_classes_themselves(kind: type, names: set[str]) -> None:

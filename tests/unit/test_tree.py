@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {
     "config/_typed.py": "tests/unit/tools/test_option_types.py, which writes it; tests/package/test_wrong_uses.py",
     "aio.py": "tests/unit/test_public_names.py",
     "pipeline.py": "tests/spark/test_pipeline.py, which imports through it",
-    "control/_assembly.py": "tests/unit/control/world.py, which makes every Control by it",
+    "admin/_assembly.py": "tests/unit/admin/world.py, which makes every AdminClient by it",
     "producer/_acknowledged.py": "tests/unit/test_interceptors.py, through send()",
     "compat/kafka/_own_structs.py": "tests/unit/compat/kafka/test_structs.py, beside those of kafka-python",
     "compat/aiokafka/_own_structs.py": "tests/unit/compat/aiokafka/test_structs.py, beside those of aiokafka",
@@ -232,6 +232,18 @@ def test_the_package_exports_what_it_lists_and_refuses_what_it_does_not_have() -
     assert forebay.KafkaProducer.__module__ == "forebay.producer.threads"
     with pytest.raises(AttributeError, match="has no attribute 'Producer'"):
         forebay.Producer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ("from forebay import Control", "forebay.AdminClient"),
+        ("from forebay.errors import TimeoutError", "KafkaTimeoutError, which is a TimeoutError of Python, too"),
+    ],
+)
+def test_an_old_name_is_refused_with_the_new_one(line: str, new: str) -> None:
+    with pytest.raises(ImportError, match=new):
+        exec(line)
 
 
 def test_every_folder_of_tests_is_a_package() -> None:

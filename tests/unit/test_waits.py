@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from forebay import AsyncKafkaProducer, BatchDelivery, Control, KafkaProducer, RecordFuture, end_on_sigterm
+from forebay import AdminClient, AsyncKafkaProducer, BatchDelivery, KafkaProducer, RecordFuture, end_on_sigterm
 from forebay.errors import IllegalArgumentError, KafkaError
+from forebay.model import TransactionIdentity
 from forebay.producer.process import PerProcess
 from forebay.testing import MockProducer
 from tests.fakes.world import World
-from tests.unit.control.world import ControlWorld
+from tests.unit.admin.world import AdminWorld
 
-CLASSES = (KafkaProducer, AsyncKafkaProducer, Control, RecordFuture, BatchDelivery, PerProcess, MockProducer)
+CLASSES = (KafkaProducer, AsyncKafkaProducer, AdminClient, RecordFuture, BatchDelivery, PerProcess, MockProducer)
 WRONG = [
     (math.nan, IllegalArgumentError, "must be a number of seconds: nan"),
     (-1, IllegalArgumentError, "cannot be negative: -1"),
@@ -29,7 +30,7 @@ WRONG = [
 GIVEN: dict[str, Any] = {
     "topic": "test", "partition": 0, "name": "test", "keys": (), "transactional_id": "t", "transactional_ids": ("t",),
     "producer_id": 1, "producer_epoch": 0, "commit": True, "version": 2, "offsets": {("test", 0): 1}, "group": "g",
-    "topics": ("test",),
+    "topics": ("test",), "identity": TransactionIdentity("t", 1, 0, 2),
 }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def objects() -> dict[type, Any]:
     return {
         KafkaProducer: world.producer,
         AsyncKafkaProducer: AsyncKafkaProducer._around(world.producer),
-        Control: ControlWorld().control,
+        AdminClient: AdminWorld().admin,
         RecordFuture: World().send(b"v"),
         BatchDelivery: table.producer.send_batch("t", [b"v"]),
         PerProcess: PerProcess(world.producer.config, (0, -1)),

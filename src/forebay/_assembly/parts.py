@@ -341,7 +341,7 @@ class Connections(NamedTuple):
 
 
 def assemble_connections(config: ProducerConfig, around: Surroundings, client_id: str, prefix: str) -> Connections:
-    """Makes connections by the options of a producer, for a Control; closes what exists if one part fails.
+    """Makes connections by the options of a producer, for an AdminClient; closes what exists if one part fails.
 
     Raises:
         KafkaError: a part cannot be made; its error is the cause.
@@ -351,7 +351,7 @@ def assemble_connections(config: ProducerConfig, around: Surroundings, client_id
         return _assemble_connections(config, around, client_id, prefix, built)
     except Exception as error:
         built.close()
-        raise not_made("the connections of a Control", error) from error
+        raise not_made("the connections of an AdminClient", error) from error
     except BaseException:
         built.close()
         raise

@@ -120,7 +120,7 @@ class ProducerMetrics:
     def __init__(self, client_id: str, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
         self.registry = MetricsRegistry(now, num_samples=num_samples, window_ms=window_ms)
         self._tags: _Tags = (("client-id", client_id),)
-        # Only the sender's thread adds to them (in a Control, the thread that calls).
+        # Only the sender's thread adds to them (in an AdminClient, the thread that calls).
         self._topics: dict[str, TopicSensors] = {}
         self._nodes: dict[int, NodeSensors] = {}
         vars(self).update(self._make(_OF_PRODUCER, self._tags, now))

@@ -110,7 +110,7 @@ class MetricsRegistry:
         self._samples = num_samples
         self._window_ms = max(window_ms, 1.0)  # 0 is allowed by the option; a window still has to have a length
         self._window_start = now
-        # Written by the thread that makes the producer, later by the sender's thread (in a Control by the caller's).
+        # Written by the thread that makes the producer, later by the sender's thread (an AdminClient's: by callers).
         self._sensors: list[AnySensor] = []
         self._groups: list[_Group] = []
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}

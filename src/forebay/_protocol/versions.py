@@ -16,7 +16,7 @@ Range = tuple[int, int]
 
 
 class ApiKey(IntEnum):
-    """The APIs that a producer or a Control may use, with Kafka's numbers."""
+    """The APIs that a producer or an AdminClient may use, with Kafka's numbers."""
 
     PRODUCE = 0
     FETCH = 1

@@ -23,7 +23,7 @@ _JAVA = {
 }
 _BOTH = {
     **{java: f"it is {name}() here" for java, name in _JAVA.items()},
-    "list_topics": "forebay.Control has describe_cluster()",
+    "list_topics": "forebay.AdminClient has describe_cluster()",
     "bootstrap_connected": "describe() shows the connections",
     "stop": "it is close() here",
     "begin": "it is begin_transaction() here",

@@ -1,4 +1,4 @@
-"""What callers of a Control give, checked before anything is asked."""
+"""What callers of an AdminClient give, checked before anything is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
-from forebay.control._transactions import NEWEST_TRANSACTION_VERSION
+from forebay.admin._transactions import NEWEST_TRANSACTION_VERSION
 from forebay.errors import IllegalArgumentError, InvalidTopicError
 from forebay.model import TopicPartition, TransactionIdentity
 from forebay.model._wire import check_text, check_topic, shown
@@ -45,6 +45,8 @@ def require_number(name: str, value: object, lowest: int, highest: int, *, defau
 
 
 def require_identity(who: TransactionIdentity) -> None:
+    if not isinstance(who, TransactionIdentity):
+        raise IllegalArgumentError(f"identity must be a TransactionIdentity, got {type(who).__name__}: {who!r}")
     require_text("transactional_id", who.transactional_id)
     require_number("producer_id", who.producer_id, 0, MAX_INT64)
     require_number("producer_epoch", who.producer_epoch, 0, MAX_INT16)

@@ -1,4 +1,4 @@
-"""From a producer's options to what a Control connects with."""
+"""From a producer's options to what an AdminClient connects with."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Iterator
 
 from forebay._assembly import Surroundings, assemble_connections
+from forebay.admin._session import AdminSession
 from forebay.config import ProducerConfig
-from forebay.control._session import ControlSession
 
 # Process-wide on purpose, as those of producers.
 _numbers: Iterator[int] = itertools.count(1)
 
 
-def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
+def assemble_admin(config: ProducerConfig, around: Surroundings) -> AdminSession:
     """Makes the connections; closes what exists if one part fails.
 
     Raises:
@@ -21,8 +21,8 @@ def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSes
     """
     given = config.explicit("client.id")
     client_id = str(config["client.id"]) if given else f"control-{next(_numbers)}"
-    made = assemble_connections(config, around, client_id, prefix=f"[Control clientId={client_id}] ")
-    return ControlSession(
+    made = assemble_connections(config, around, client_id, prefix=f"[AdminClient clientId={client_id}] ")
+    return AdminSession(
         client=made.client,
         metadata=made.metadata,
         clock=around.clock,

@@ -1,4 +1,4 @@
-"""The requests of a Control, driven to their answers in the caller's thread, and retried until a deadline.
+"""The requests of an AdminClient, driven to their answers in the caller's thread, and retried until a deadline.
 
 A session has connections of its own and nobody else's turn moves them: whoever asks, polls.  One thread at a time.
 """
@@ -28,7 +28,7 @@ SLICE_MS = 100.0
 GREENLET_MS = 5.0
 """Longest wait in one turn of a greenlet, which does not see what arrives meanwhile."""
 
-logger = logging.getLogger("forebay.control")
+logger = logging.getLogger("forebay.admin")
 
 
 class Deadline(NamedTuple):
@@ -66,7 +66,7 @@ def raise_for(error_code: int, message: str | None = None, /, **context: object)
         raise error
 
 
-class ControlSession:
+class AdminSession:
     """Connections, and how to ask.
 
     Args:
@@ -211,7 +211,7 @@ class ControlSession:
             try:
                 close()
             except Exception:  # the others have to be closed all the same
-                logger.exception("While closing a Control")
+                logger.exception("While closing an AdminClient")
 
     def close_after_fork(self) -> None:
         """In a forked child: closes the descriptors and touches nothing else."""

@@ -23,7 +23,7 @@ from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker
 from forebay._records.reader import read_batches
-from forebay.control._session import ControlSession, Deadline, Question, raise_for
+from forebay.admin._session import AdminSession, Deadline, Question, raise_for
 from forebay.errors import (
     KafkaTimeoutError,
     LeaderNotAvailableError,
@@ -78,7 +78,7 @@ class PartitionReader:
         isolation: ``READ_COMMITTED`` or ``READ_UNCOMMITTED`` of ``_protocol.list_offsets``.
     """
 
-    def __init__(self, session: ControlSession, where: TopicPartition, isolation: int) -> None:
+    def __init__(self, session: AdminSession, where: TopicPartition, isolation: int) -> None:
         self.session = session
         self._where = where
         self._isolation = isolation

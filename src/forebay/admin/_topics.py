@@ -10,7 +10,7 @@ from forebay._protocol.delete_topics import decode_delete_topics, encode_delete_
 from forebay._protocol.describe_configs import decode_describe_configs, encode_describe_configs
 from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.control._session import ControlSession, Deadline, Question, raise_for
+from forebay.admin._session import AdminSession, Deadline, Question, raise_for
 from forebay.errors import error_for
 from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 
@@ -27,7 +27,7 @@ _WITHOUT_CREATION = 4
 
 
 def create_topic(
-    session: ControlSession,
+    session: AdminSession,
     name: str,
     partitions: int,
     replication_factor: int,
@@ -54,7 +54,7 @@ def create_topic(
     return _ask_controller(session, name, question, _TOPIC_ALREADY_EXISTS, deadline)
 
 
-def delete_topic(session: ControlSession, name: str, deadline: Deadline) -> bool:
+def delete_topic(session: AdminSession, name: str, deadline: Deadline) -> bool:
     """True if the controller deleted the topic, False if there is none of that name."""
     question = Question(
         ApiKey.DELETE_TOPICS,
@@ -64,7 +64,7 @@ def delete_topic(session: ControlSession, name: str, deadline: Deadline) -> bool
     return _ask_controller(session, name, question, _UNKNOWN_TOPIC, deadline)
 
 
-def _ask_controller(session: ControlSession, name: str, question: Question, needless: int, deadline: Deadline) -> bool:
+def _ask_controller(session: AdminSession, name: str, question: Question, needless: int, deadline: Deadline) -> bool:
     """Whether the controller did it; ``needless`` is the code that says that it is so already."""
     stale = False
 
@@ -84,7 +84,7 @@ def _ask_controller(session: ControlSession, name: str, question: Question, need
     return session.retry(deadline, attempt)
 
 
-def topic_configs(session: ControlSession, name: str, keys: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
+def topic_configs(session: AdminSession, name: str, keys: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
     """Some keys of a topic's configuration, as any broker has it."""
     question = Question(
         ApiKey.DESCRIBE_CONFIGS, lambda version: encode_describe_configs(version, name, keys), decode_describe_configs
@@ -99,7 +99,7 @@ def topic_configs(session: ControlSession, name: str, keys: Sequence[str], deadl
 
 
 def describe_topics(
-    session: ControlSession, name: str | None, deadline: Deadline, *, create: bool = True
+    session: AdminSession, name: str | None, deadline: Deadline, *, create: bool = True
 ) -> MetadataResponse:
     """The brokers, and one topic or (None) all of them; a topic that does not exist has an error code.
 

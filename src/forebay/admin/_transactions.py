@@ -18,7 +18,7 @@ from forebay._protocol.find_coordinator import TRANSACTION, decode_find_coordina
 from forebay._protocol.init_producer_id import decode_init_producer_id, encode_init_producer_id
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.control._session import ControlSession, Deadline, Question, raise_for
+from forebay.admin._session import AdminSession, Deadline, Question, raise_for
 from forebay.errors import (
     ConcurrentTransactionsError,
     IllegalArgumentError,
@@ -39,14 +39,14 @@ _KNOWN_COORDINATORS = 10_000
 _ENDING = frozenset(("PrepareCommit", "PrepareAbort", "PrepareEpochFence"))
 
 
-def transaction_version(session: ControlSession, deadline: Deadline) -> int:
+def transaction_version(session: AdminSession, deadline: Deadline) -> int:
     """The version transactions have in this cluster, as far as this package knows versions: 0, 1 or 2."""
     level = session.retry(deadline, lambda: session.feature_level(_FEATURE, deadline))
     return min(max(level, 0), NEWEST_TRANSACTION_VERSION)
 
 
 def init_producer_id(
-    session: ControlSession, transactional_id: str, timeout_ms: int, deadline: Deadline
+    session: AdminSession, transactional_id: str, timeout_ms: int, deadline: Deadline
 ) -> TransactionIdentity:
     """A producer id and a new epoch: an open transaction of that id is aborted, its producer fenced."""
     question = Question(
@@ -59,7 +59,7 @@ def init_producer_id(
     return TransactionIdentity(transactional_id, found.producer_id, found.producer_epoch, version)
 
 
-def end_transaction(session: ControlSession, who: TransactionIdentity, commit: bool, deadline: Deadline) -> None:
+def end_transaction(session: AdminSession, who: TransactionIdentity, commit: bool, deadline: Deadline) -> None:
     """EndTxn in the form that the transaction's version asks for.
 
     Raises:
@@ -79,7 +79,7 @@ def end_transaction(session: ControlSession, who: TransactionIdentity, commit: b
 
 
 def describe(
-    session: ControlSession, transactional_ids: Sequence[str], deadline: Deadline, *, settled: bool = False
+    session: AdminSession, transactional_ids: Sequence[str], deadline: Deadline, *, settled: bool = False
 ) -> dict[str, TransactionDescription | None]:
     """What the coordinators know of each id; None for one they do not know.
 
@@ -106,7 +106,7 @@ def describe(
 
 
 def _describe_at(
-    session: ControlSession,
+    session: AdminSession,
     node: Node,
     ids: list[str],
     found: dict[str, TransactionDescription | None],
@@ -146,7 +146,7 @@ def _description(one: DescribedTransaction, node: Node) -> TransactionDescriptio
 
 
 def list_all(
-    session: ControlSession, states: Sequence[str], producer_ids: Sequence[int], deadline: Deadline
+    session: AdminSession, states: Sequence[str], producer_ids: Sequence[int], deadline: Deadline
 ) -> list[TransactionListing]:
     """The transactional ids of every coordinator, sorted; none is left out because its broker is away.
 
@@ -176,7 +176,7 @@ def list_all(
     return [found[transactional_id] for transactional_id in sorted(found)]
 
 
-def _at_coordinator(session: ControlSession, transactional_id: str, question: Question, deadline: Deadline) -> Any:
+def _at_coordinator(session: AdminSession, transactional_id: str, question: Question, deadline: Deadline) -> Any:
     """The answer of the id's coordinator; its error is raised.
 
     The coordinator is forgotten if it may be another one by now; also if it does not answer, for a frozen one takes
@@ -192,7 +192,7 @@ def _at_coordinator(session: ControlSession, transactional_id: str, question: Qu
     return answer
 
 
-def _coordinator(session: ControlSession, transactional_id: str, deadline: Deadline) -> Node:
+def _coordinator(session: AdminSession, transactional_id: str, deadline: Deadline) -> Node:
     known = session.coordinators.get(transactional_id)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""Control: what a producer's owner asks the cluster for besides producing.
+"""AdminClient: what a producer's owner asks the cluster for besides producing.
 
 Topics, producer ids, ends of transactions that another process began, and reading back the last records of a
 partition: all that a commit coordinator such as the Spark sink's driver needs.  It has connections of its own, no
@@ -17,11 +17,9 @@ from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
 from forebay._runtime.times import seconds
 from forebay._sender import lifecycle
-from forebay.config import ProducerConfig
-from forebay.config._door import door
-from forebay.control import _topics as topics
-from forebay.control import _transactions as transactions
-from forebay.control._arguments import (
+from forebay.admin import _topics as topics
+from forebay.admin import _transactions as transactions
+from forebay.admin._arguments import (
     MAX_INT16,
     MAX_INT32,
     MAX_INT64,
@@ -33,9 +31,11 @@ from forebay.control._arguments import (
     require_text,
     require_topic,
 )
-from forebay.control._assembly import assemble_control
-from forebay.control._session import ControlSession, Deadline
-from forebay.control._tail import PartitionReader
+from forebay.admin._assembly import assemble_admin
+from forebay.admin._session import AdminSession, Deadline
+from forebay.admin._tail import PartitionReader
+from forebay.config import ProducerConfig
+from forebay.config._door import door
 from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from forebay._runtime.times import Seconds
     from forebay.config._typed import ProducerOptions
 
-__all__ = ["Control"]
+__all__ = ["AdminClient"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-class Control:
+class AdminClient:
     """A small synchronous client for the owner of producers.
 
     Every call takes ``timeout`` in seconds (None: ``max.block.ms``), repeats what failed in a way that passes until
@@ -78,10 +78,10 @@ class Control:
 
     @classmethod
     def _with(cls, surroundings: Surroundings, config: Mapping[str, Any] | None = None, /, **options: Any) -> Self:
-        """A Control with another clock or network than the machine's, for tests."""
-        control = cls.__new__(cls)
-        control._start(ProducerConfig(config, **options), surroundings)
-        return control
+        """An AdminClient with another clock or network than the machine's, for tests."""
+        admin = cls.__new__(cls)
+        admin._start(ProducerConfig(config, **options), surroundings)
+        return admin
 
     def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
         self._config = config
@@ -90,7 +90,7 @@ class Control:
         # come in the middle of a call, on the thread that makes it, and waiting for that would be for ever.
         self._lock = threading.RLock()
         self._calling = False
-        self._session: ControlSession | None = None
+        self._session: AdminSession | None = None
         self._closed = False
         lifecycle.watch_forks(self)
 
@@ -119,24 +119,15 @@ class Control:
         with self._call("init_producer_id", timeout) as (session, deadline):
             return transactions.init_producer_id(session, transactional_id, transaction_timeout_ms, deadline)
 
-    def end_transaction(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        commit: bool,
-        version: int,
-        *,
-        timeout: Seconds | None = None,
-    ) -> None:
+    def end_transaction(self, identity: TransactionIdentity, *, commit: bool, timeout: Seconds | None = None) -> None:
         """Commits or aborts a transaction that some producer, perhaps in another process, has left open.
 
         Repeating it with the same arguments does no harm: a lost answer is asked for again, and so may a caller who
         was restarted.
 
         Args:
+            identity: what ``detach_transaction`` gave, or a TransactionIdentity of what ``describe_transaction`` found.
             commit: False aborts.
-            version: ``transaction_version`` of the producer that wrote it (see ``TransactionIdentity``).
 
         Raises:
             InvalidTxnStateError: it was ended the other way before, was never begun, or (version 2) timed out.
@@ -144,12 +135,11 @@ class Control:
             InvalidPidMappingError: the coordinator knows no such id, or not with this producer id.
             UnsupportedVersionError: version 2 on a broker that does not have it.
         """
-        who = TransactionIdentity(transactional_id, producer_id, producer_epoch, version)
-        require_identity(who)
+        require_identity(identity)
         if not isinstance(commit, bool):
             raise IllegalArgumentError(f"commit must be True or False, got {commit!r}")
         with self._call("end_transaction", timeout) as (session, deadline):
-            transactions.end_transaction(session, who, commit, deadline)
+            transactions.end_transaction(session, identity, commit, deadline)
 
     def describe_transaction(self, transactional_id: str, *, timeout: Seconds | None = None) -> TransactionDescription:
         """What the coordinator knows of one id.
@@ -213,9 +203,9 @@ class Control:
     def create_topic(
         self,
         name: str,
+        *,
         partitions: int = 1,
         replication_factor: int = -1,
-        *,
         configs: Mapping[str, Any] | None = None,
         timeout: Seconds | None = None,
     ) -> bool:
@@ -310,8 +300,8 @@ class Control:
         self,
         topic: str,
         partition: int = 0,
-        offset: int = 0,
         *,
+        offset: int = 0,
         isolation: str = "read_committed",
         timeout: Seconds | None = None,
     ) -> Iterator[TailRecord]:
@@ -353,7 +343,7 @@ class Control:
 
     def __enter__(self) -> Self:
         if self._closed:
-            raise IllegalStateError("This Control was closed")
+            raise IllegalStateError("This AdminClient was closed")
         return self
 
     def __exit__(
@@ -367,7 +357,7 @@ class Control:
             self._drop_session()
 
     @contextlib.contextmanager
-    def _call(self, what: str, timeout: Seconds | None) -> Iterator[tuple[ControlSession, Deadline]]:
+    def _call(self, what: str, timeout: Seconds | None) -> Iterator[tuple[AdminSession, Deadline]]:
         """The session for one call, and its deadline; the time spent waiting for another thread's call counts."""
         timeout_ms = self._config["max.block.ms"] if timeout is None else seconds(timeout) * 1000
         begun = self._surroundings.clock.now()
@@ -376,18 +366,18 @@ class Control:
             if not held:
                 raise Deadline(begun, what, timeout_ms).error(IllegalStateError("Another thread's call is under way"))
             if self._calling:
-                raise IllegalStateError(f"{what}: this thread is in the middle of another call of this Control")
+                raise IllegalStateError(f"{what}: this thread is in the middle of another call of this AdminClient")
             if self._closed:
-                raise IllegalStateError(f"{what}: this Control was closed")
+                raise IllegalStateError(f"{what}: this AdminClient was closed")
             self._calling = True
             try:
                 if self._session is None:
-                    self._session = assemble_control(self._config, self._surroundings)
+                    self._session = assemble_admin(self._config, self._surroundings)
                 yield from self._with_session(self._session, Deadline(begun + timeout_ms, what, timeout_ms))
             finally:
                 self._calling = False
 
-    def _with_session(self, session: ControlSession, deadline: Deadline) -> Iterator[tuple[ControlSession, Deadline]]:
+    def _with_session(self, session: AdminSession, deadline: Deadline) -> Iterator[tuple[AdminSession, Deadline]]:
         try:
             yield session, deadline
         except Exception:
@@ -414,7 +404,7 @@ class Control:
             session.close_after_fork()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Control cannot be pickled: it has sockets; pickle its configuration and make one there")
+        raise TypeError("an AdminClient cannot be pickled: it has sockets; pickle its configuration and make one there")
 
     def __repr__(self) -> str:
-        return f"<Control of {','.join(self._config['bootstrap.servers'])}{': closed' if self._closed else ''}>"
+        return f"<AdminClient of {','.join(self._config['bootstrap.servers'])}{': closed' if self._closed else ''}>"

@@ -1,4 +1,4 @@
-"""``forebay topics``, ``tail`` and ``transactions``: what a Control tells of a cluster, as plain tables or as JSON."""
+"""``forebay topics``, ``tail`` and ``transactions``: what an AdminClient tells of a cluster, as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
+from forebay.admin import AdminClient
 from forebay.cli.failure import FAILED, CommandError, one_line, reason
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
-from forebay.control import Control
 from forebay.errors import KafkaTimeoutError
 from forebay.errors._base import printable
 from forebay.model import TailRecord, TopicDescription
@@ -25,31 +25,31 @@ LONGEST = 200
 
 
 @contextlib.contextmanager
-def opened(config: ProducerConfig) -> Iterator[Control]:
-    """A Control of a cluster that answers, whose log is not shown: what it cannot get over is the command's error.
+def opened(config: ProducerConfig) -> Iterator[AdminClient]:
+    """An AdminClient of a cluster that answers, whose log is not shown: what it cannot get over is the command's error.
 
     Raises:
         CommandError: no broker answers; while that is not known, the terminal says after a second what is in the way.
     """
     servers = ",".join(map(str, config.bootstrap))
-    with LogLines(Display()) as logs, Control(config) as control:
+    with LogLines(Display()) as logs, AdminClient(config) as admin:
         try:
             with logs.waiting_for(f"an answer of {servers}"):
-                control.transaction_version()
+                admin.transaction_version()
         except KafkaTimeoutError as error:
             why = one_line(str(error.__cause__ or "nothing was reached"))
             within = f"within {config['max.block.ms'] / 1000:g} s"
             raise CommandError(f"{servers} did not answer {within}: {why}", FAILED) from error
-        yield control
+        yield admin
 
 
-def topics(control: Control, topic: str | None, write: Write, *, as_json: bool) -> None:
+def topics(admin: AdminClient, topic: str | None, write: Write, *, as_json: bool) -> None:
     """All topics, or the partitions of one.
 
     Raises:
         CommandError: there is no such topic.
     """
-    found = control.describe_cluster(topic).topics
+    found = admin.describe_cluster(topic).topics
     if topic is not None:
         check(found[0], topic)
     if as_json:
@@ -100,7 +100,7 @@ def _document(topic: TopicDescription) -> dict[str, Any]:
 
 
 def tail(
-    control: Control,
+    admin: AdminClient,
     topic: str,
     write: Write,
     *,
@@ -114,13 +114,13 @@ def tail(
     Raises:
         CommandError: there is no such topic or partition.
     """
-    found = control.describe_cluster(topic).topics[0]
+    found = admin.describe_cluster(topic).topics[0]
     check(found, topic)
     numbers = [part.partition for part in found.partitions]
     if partition is not None and partition not in numbers:
         raise CommandError(f"partition {partition} of topic {topic!r}: it has {len(numbers)} partition(s)")
     found_in = [
-        [(number, record) for record in control.read_tail(topic, number, max_records=count, isolation=isolation)]
+        [(number, record) for record in admin.read_tail(topic, number, max_records=count, isolation=isolation)]
         for number in (numbers if partition is None else [partition])
     ]
     # By their time; records of a partition keep their order.
@@ -173,7 +173,7 @@ def _shown(data: bytes | None) -> str:
 
 
 def list_transactions(
-    control: Control,
+    admin: AdminClient,
     write: Write,
     *,
     states: Sequence[str],
@@ -182,20 +182,20 @@ def list_transactions(
     as_json: bool,
 ) -> None:
     """The transactional ids that the cluster knows."""
-    found = control.list_transactions(states=states, producer_ids=producer_ids, prefix=prefix)
+    found = admin.list_transactions(states=states, producer_ids=producer_ids, prefix=prefix)
     if as_json:
         write(json_text([each._asdict() for each in found]))
     else:
         _table(("transactional id", "producer id", "state"), found, write)
 
 
-def describe_transactions(control: Control, ids: Sequence[str], write: Write, *, as_json: bool) -> None:
+def describe_transactions(admin: AdminClient, ids: Sequence[str], write: Write, *, as_json: bool) -> None:
     """What the coordinators know of some transactional ids.
 
     Raises:
         CommandError: they do not know one; after the others were written.
     """
-    found = control.describe_transactions(ids)
+    found = admin.describe_transactions(ids)
     known = {name: each for name, each in found.items() if each is not None}
     if as_json:
         documents = [
@@ -224,7 +224,7 @@ def describe_transactions(control: Control, ids: Sequence[str], write: Write, *,
         raise CommandError(f"no coordinator knows the transactional id {', '.join(map(repr, unknown))}", FAILED)
 
 
-def abort_transaction(control: Control, transactional_id: str, write: Write, *, sure: Callable[[str], bool]) -> None:
+def abort_transaction(admin: AdminClient, transactional_id: str, write: Write, *, sure: Callable[[str], bool]) -> None:
     """Aborts what is open under an id, and fences its producer (InitProducerId, as Kafka's own tool does it).
 
     Args:
@@ -233,7 +233,7 @@ def abort_transaction(control: Control, transactional_id: str, write: Write, *, 
     Raises:
         CommandError: nothing is open, or the answer was no.
     """
-    found = control.describe_transaction(transactional_id)
+    found = admin.describe_transaction(transactional_id)
     if found.state != ONGOING:
         raise CommandError(f"{transactional_id!r} has no open transaction: its state is {found.state}", FAILED)
     where = " ".join(map(str, found.partitions)) or "no partition"
@@ -244,7 +244,7 @@ def abort_transaction(control: Control, transactional_id: str, write: Write, *, 
     )
     if not sure(question):
         raise CommandError("nothing was aborted", FAILED)
-    control.init_producer_id(transactional_id, transaction_timeout_ms=found.timeout_ms)
+    admin.init_producer_id(transactional_id, transaction_timeout_ms=found.timeout_ms)
     write(f"aborted the transaction of {transactional_id!r}")
 
 

@@ -19,9 +19,9 @@ from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandE
 from forebay.cli.report.progress import WAIT_S
 
 if TYPE_CHECKING:
+    from forebay.admin import AdminClient
     from forebay.cli.produce import ProduceJob
     from forebay.config import ProducerConfig
-    from forebay.control import Control
     from forebay.model import ClusterDescription
 
 
@@ -125,8 +125,8 @@ def topics(topic: str | None, as_json: bool, **values: Any) -> int:
     """List the topics, or with TOPIC its partitions.  It makes no topic."""
     from forebay.cli import cluster as command
 
-    with controlled(values) as control:
-        command.topics(control, topic, write, as_json=as_json)
+    with controlled(values) as admin:
+        command.topics(admin, topic, write, as_json=as_json)
     return OK
 
 
@@ -147,8 +147,8 @@ def tail(topic: str, **values: Any) -> int:
     from forebay.cli import cluster as command
 
     shown = {name: values.pop(name) for name in ("count", "partition", "isolation", "as_json")}
-    with controlled(values) as control:
-        command.tail(control, topic, write, **shown)
+    with controlled(values) as admin:
+        command.tail(admin, topic, write, **shown)
     return OK
 
 
@@ -169,8 +169,8 @@ def list_transactions(**values: Any) -> int:
     from forebay.cli import cluster as command
 
     wanted = {name: values.pop(name) for name in ("states", "producer_ids", "prefix", "as_json")}
-    with controlled(values) as control:
-        command.list_transactions(control, write, **wanted)
+    with controlled(values) as admin:
+        command.list_transactions(admin, write, **wanted)
     return OK
 
 
@@ -181,8 +181,8 @@ def describe_transactions(ids: Sequence[str], as_json: bool, **values: Any) -> i
     """Show what the coordinators know of transactional ids."""
     from forebay.cli import cluster as command
 
-    with controlled(values) as control:
-        command.describe_transactions(control, ids, write, as_json=as_json)
+    with controlled(values) as admin:
+        command.describe_transactions(admin, ids, write, as_json=as_json)
     return OK
 
 
@@ -194,8 +194,8 @@ def abort_transaction(transactional_id: str, yes: bool, **values: Any) -> int:
     """Abort what is open under a transactional id, and fence its producer."""
     from forebay.cli import cluster as command
 
-    with controlled(values) as control:
-        command.abort_transaction(control, transactional_id, write, sure=lambda question: yes or confirmed(question))
+    with controlled(values) as admin:
+        command.abort_transaction(admin, transactional_id, write, sure=lambda question: yes or confirmed(question))
     return OK
 
 
@@ -213,8 +213,8 @@ def confirmed(question: str) -> bool:
         raise
 
 
-def controlled(values: Mapping[str, Any]) -> AbstractContextManager[Control]:
-    """A Control by the flags of ``flags.CLUSTER``."""
+def controlled(values: Mapping[str, Any]) -> AbstractContextManager[AdminClient]:
+    """An AdminClient by the flags of ``flags.CLUSTER``."""
     from forebay.cli import cluster as command
 
     given = flags.given_options(values, "-X")
@@ -236,8 +236,8 @@ def described(config: ProducerConfig, topic: str | None) -> ClusterDescription:
     """The cluster as one of its brokers describes it."""
     from forebay.cli import cluster as command
 
-    with command.opened(config) as control:
-        return control.describe_cluster(topic)
+    with command.opened(config) as admin:
+        return admin.describe_cluster(topic)
 
 
 @cli.command(cls=flags.GreedyCommand)

@@ -8,6 +8,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from forebay.admin import AdminClient
+from forebay.admin._topics import describe_topics
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
 from forebay.compat._librdkafka_log import Forwarded
@@ -16,8 +18,6 @@ from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
 from forebay.compat._topic_backlog import TopicBacklog
 from forebay.config._door import door
-from forebay.control import Control
-from forebay.control._topics import describe_topics
 from forebay.errors import ApiError, KafkaTimeoutError, PurgedError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
@@ -293,16 +293,16 @@ class Producer(ProducePath):
             KafkaException: no broker answered in time.
         """
         self._check_open()
-        control = Control(self._native.config)
+        admin = AdminClient(self._native.config)
         try:
             if topic is not None:
                 self._inside.ask_for(topic)
-            with control._call("list_topics", None if timeout is None or timeout < 0 else timeout) as (session, limit):
+            with admin._call("list_topics", None if timeout is None or timeout < 0 else timeout) as (session, limit):
                 return as_cluster(describe_topics(session, topic, limit))
         except NativeError as error:
             raise raised(error) from error
         finally:
-            control.close()
+            admin.close()
 
     def cluster_id(self, timeout: float = -1) -> str:
         """The cluster's id.

@@ -249,7 +249,7 @@ class TransactionalCalls:
     # A transaction that another process ends
 
     def detach_transaction(self) -> TransactionIdentity:
-        """Leaves the open transaction to the process that ends it with ``Control.end_transaction``; after ``flush``.
+        """Leaves the open transaction to a process that ends it with ``AdminClient.end_transaction``; after ``flush``.
 
         This producer may initialize another one then.  Its ``close`` does not touch the transaction that it left.
 

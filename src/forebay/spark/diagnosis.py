@@ -224,12 +224,12 @@ def reach(options: Mapping[str, str], topic: str | None, wait_s: float) -> tuple
     Args:
         options: a producer's, as a write's.
     """
-    from forebay.control import Control
+    from forebay.admin import AdminClient
     from forebay.spark.secrets import in_task
 
     try:
-        with Control(in_task(options)) as control:
-            found = control.describe_cluster(topic, timeout=wait_s)
+        with AdminClient(in_task(options)) as admin:
+            found = admin.describe_cluster(topic, timeout=wait_s)
     except KafkaError as error:
         why = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
         return str(why), ""

@@ -22,7 +22,7 @@ from forebay.spark.exactly_once.protocol import State
 from forebay.spark.exactly_once.settings import Settings
 
 if TYPE_CHECKING:
-    from forebay.control import Control
+    from forebay.admin import AdminClient
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
 
@@ -33,14 +33,14 @@ ANEW = (
 )
 
 
-def check(control: Control, topic: str) -> None:
+def check(admin: AdminClient, topic: str) -> None:
     """Asks whether the topic keeps its last record.
 
     Raises:
         ConfigError: it deletes old records.
     """
     try:
-        found = control.topic_configs(topic, (POLICY, *FOREVER))
+        found = admin.topic_configs(topic, (POLICY, *FOREVER))
     except KafkaError as error:
         logger.warning(
             "Whether the control topic %s keeps its last record could not be asked (%s). Its %s has to be compact",

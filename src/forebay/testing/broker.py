@@ -14,7 +14,7 @@ sockets on 127.0.0.1 and, where the machine has IPv6, on ::1.  It is for tests a
 | Offsets by time | finds none |
 | Transactions | of the first generation (transaction version 0), without fencing |
 | What was aborted | is shown to all readers |
-| End markers | have no checksum: `Control.read_from` and `check.crcs` stop there |
+| End markers | have no checksum: `AdminClient.read_from` and `check.crcs` stop there |
 | Consumer groups | keeps members and committed offsets; forgets offsets sent to a transaction |
 | Topics | made by `create_topic`, `--topics`, or by being asked for (then 4 partitions) |
 | Administration | none: CreateTopics, DeleteTopics, DescribeConfigs, ListGroups ... are not answered |
@@ -43,7 +43,7 @@ from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError
 
 if TYPE_CHECKING:
     from forebay._runtime.times import Seconds
-    from forebay.control import Control
+    from forebay.admin import AdminClient
     from forebay.testing.faults import Faults
     from forebay.testing.records import ReadRecord
 
@@ -132,7 +132,7 @@ class EmbeddedBroker:
         self._owner = os.getpid()
         self._buffered = b""
         self._calls = 0
-        self._control: Control | None = None
+        self._admin: AdminClient | None = None
         self._process: subprocess.Popen[bytes] | None = _start(nodes)
         try:
             started = self._answer(self._process, "start", None, START_TIMEOUT_S)
@@ -202,16 +202,16 @@ class EmbeddedBroker:
         Raises:
             TimeoutError: there is no such partition, nobody leads it, or the broker does not answer; the cause says it.
         """
-        from forebay.control import Control
+        from forebay.admin import AdminClient
         from forebay.testing.records import read_topic
 
         with self._lock:
             if self._process is None:
                 raise IllegalStateError("records: this embedded broker is closed")
-            if self._control is None:
-                self._control = Control(READER | {"bootstrap.servers": self.bootstrap_servers})
-            control = self._control
-        return read_topic(control, topic, partition, committed, timeout)
+            if self._admin is None:
+                self._admin = AdminClient(READER | {"bootstrap.servers": self.bootstrap_servers})
+            admin = self._admin
+        return read_topic(admin, topic, partition, committed, timeout)
 
     @property
     def faults(self) -> Faults:
@@ -328,8 +328,8 @@ class EmbeddedBroker:
             process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
-        if self._control is not None:
-            self._control.close()
+        if self._admin is not None:
+            self._admin.close()
         assert process.stdin is not None and process.stdout is not None
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(BrokenPipeError):  # the process has died already
@@ -352,7 +352,7 @@ class EmbeddedBroker:
         state = "closed" if self._process is None else f"process {self._process.pid}"
         return f"<EmbeddedBroker {self.bootstrap_servers} ({state})>"
 
-    # -- the control channel ----------------------------------------------------------------------------------
+    # -- the admin channel ----------------------------------------------------------------------------------
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with self._lock:

@@ -17,9 +17,9 @@ from forebay._records.batch_v2 import checksum
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, Record
 from forebay._records.layout import CONTROL_BIT, MAGIC_AT, MAGIC_V2, V2_ATTRIBUTES_AT, V2_CRC_AT
 from forebay._records.reader import next_batch_size
-from forebay.control import Control
-from forebay.control._session import ControlSession, Deadline, Question, raise_for
-from forebay.control._tail import PartitionReader
+from forebay.admin import AdminClient
+from forebay.admin._session import AdminSession, Deadline, Question, raise_for
+from forebay.admin._tail import PartitionReader
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import TailRecord, TopicPartition
 from forebay.model._wire import shown_record
@@ -45,7 +45,7 @@ class ReadRecord(NamedTuple):
 
 
 def read_topic(
-    control: Control, topic: str, partition: int | None, committed: bool, timeout: Seconds
+    admin: AdminClient, topic: str, partition: int | None, committed: bool, timeout: Seconds
 ) -> list[ReadRecord]:
     """The records of a topic, or of one partition: by partition, then by offset.
 
@@ -57,11 +57,11 @@ def read_topic(
         TimeoutError: it is not there, nobody leads it, or no broker answers; the cause says which.
     """
     found: list[ReadRecord] = []
-    with control._call("records", timeout) as (session, deadline):
+    with admin._call("records", timeout) as (session, deadline):
         wanted = _partitions(session, topic, deadline) if partition is None else [partition]
     for number in wanted:
         where = TopicPartition(topic, number)
-        with control._call("records", timeout) as (session, deadline):
+        with admin._call("records", timeout) as (session, deadline):
             batches = _BatchReader(session, where).all(deadline)
         seen = _committed(batches) if committed else (batch for batch in batches if not batch.is_control)
         records = sorted((record for batch in seen for record in batch.records), key=lambda record: record.offset)
@@ -73,7 +73,7 @@ def _read(where: TopicPartition, record: Record) -> ReadRecord:
     return ReadRecord(*where, record.offset, record.timestamp, record.key, record.value, record.headers)
 
 
-def _partitions(session: ControlSession, topic: str, deadline: Deadline) -> list[int]:
+def _partitions(session: AdminSession, topic: str, deadline: Deadline) -> list[int]:
     question = Question(ApiKey.METADATA, lambda version: encode_metadata(version, [topic]), decode_metadata)
 
     def attempt() -> list[int]:
@@ -92,7 +92,7 @@ def _partitions(session: ControlSession, topic: str, deadline: Deadline) -> list
 class _BatchReader(PartitionReader):
     """Keeps batches as they are stored."""
 
-    def __init__(self, session: ControlSession, where: TopicPartition) -> None:
+    def __init__(self, session: AdminSession, where: TopicPartition) -> None:
         super().__init__(session, where, READ_UNCOMMITTED)
         self._batches: list[Batch] = []
 

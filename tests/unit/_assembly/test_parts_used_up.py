@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forebay import Control, KafkaProducer
+from forebay import AdminClient, KafkaProducer
 from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
 from forebay.errors import KafkaError, KafkaTimeoutError
@@ -117,11 +117,11 @@ def test_a_producer(supply: Supply, unraisable: list[Any], options: dict[str, An
 
 def test_a_control(supply: Supply, unraisable: list[Any]) -> None:
     """It opens nothing before its first call, and a failed call leaves it as it was."""
-    with Control(NOWHERE) as control:
+    with AdminClient(NOWHERE) as admin:
         # KafkaTimeoutError is a KafkaError: only what fails for want of something reaches ``walk``.
         def ask() -> None:
             try:
-                control.create_topic("t", timeout=0)
+                admin.create_topic("t", timeout=0)
             except KafkaTimeoutError:
                 return
 

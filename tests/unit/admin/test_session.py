@@ -1,4 +1,4 @@
-"""How a Control asks: retries until the deadline, and what is said when it is over."""
+"""How an AdminClient asks: retries until the deadline, and what is said when it is over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import ApiKey
-from forebay.control._session import Deadline, Question, raise_for
+from forebay.admin._session import Deadline, Question, raise_for
 from forebay.errors import (
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
@@ -17,7 +17,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from tests.fakes.broker import METADATA, Received
-from tests.unit.control.world import ControlWorld
+from tests.unit.admin.world import AdminWorld
 
 LIST = Question(
     ApiKey.LIST_TRANSACTIONS, lambda version: encode_list_transactions(version, (), ()), decode_list_transactions
@@ -25,7 +25,7 @@ LIST = Question(
 
 
 def test_an_answer() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     world.listed[1] = [("a", 5, "Ongoing")]
     session = world.session()
     deadline = world.deadline()
@@ -38,7 +38,7 @@ def test_an_answer() -> None:
 
 
 def test_what_passes_is_tried_again_after_its_back_off() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     begun = world.clock.now()
     times: list[float] = []
@@ -54,7 +54,7 @@ def test_what_passes_is_tried_again_after_its_back_off() -> None:
 
 
 def test_what_does_not_pass_is_raised_at_once() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     tries: list[int] = []
 
     def attempt() -> None:
@@ -67,7 +67,7 @@ def test_what_does_not_pass_is_raised_at_once() -> None:
 
 
 def test_when_time_is_over_the_last_error_is_the_cause() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
 
     def attempt() -> None:
         raise CoordinatorLoadInProgressError("loading", node=1)
@@ -80,7 +80,7 @@ def test_when_time_is_over_the_last_error_is_the_cause() -> None:
 
 
 def test_a_wait_that_ran_out_does_not_hide_what_went_wrong_before() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     deadline = world.deadline(300)
     tries: list[int] = []
@@ -99,7 +99,7 @@ def test_a_wait_that_ran_out_does_not_hide_what_went_wrong_before() -> None:
 
 
 def test_what_was_waited_for_is_said_where_nothing_failed() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     world.broker().held.add(ApiKey.LIST_TRANSACTIONS)
     session = world.session()
     deadline = world.deadline(500)
@@ -110,7 +110,7 @@ def test_what_was_waited_for_is_said_where_nothing_failed() -> None:
 
 
 def test_a_broker_that_takes_connections_and_says_nothing() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     world.selector.listen(world.cluster.address(1))
     session = world.session()
     deadline = world.deadline(500)
@@ -119,7 +119,7 @@ def test_a_broker_that_takes_connections_and_says_nothing() -> None:
 
 
 def test_a_broker_that_is_away_ends_the_wait_with_what_stood_in_the_way() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     world.cluster.down(1)
     session = world.session()
     deadline = world.deadline(500)
@@ -132,7 +132,7 @@ def test_a_broker_that_is_away_ends_the_wait_with_what_stood_in_the_way() -> Non
 
 
 def test_a_lost_connection_is_an_error_of_the_request_and_the_next_attempt_makes_a_new_one() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     deadline = world.deadline()
     answer = world.broker().script[ApiKey.LIST_TRANSACTIONS]
@@ -149,7 +149,7 @@ def test_a_lost_connection_is_an_error_of_the_request_and_the_next_attempt_makes
 
 
 def test_a_node_that_nobody_listens_on_is_given_up_at_once() -> None:
-    world = ControlWorld(2)
+    world = AdminWorld(2)
     session = world.session()
     deadline = world.deadline()
     session.any_node(deadline)
@@ -161,7 +161,7 @@ def test_a_node_that_nobody_listens_on_is_given_up_at_once() -> None:
 
 
 def test_a_connection_that_ended_between_two_calls_is_noticed() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     deadline = world.deadline()
     session.ask(session.any_node(deadline), LIST, deadline)
@@ -179,7 +179,7 @@ def test_a_connection_that_ended_between_two_calls_is_noticed() -> None:
 
 
 def test_an_old_broker_is_an_error_that_names_versions() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     del world.broker().ranges[ApiKey.LIST_TRANSACTIONS]
     session = world.session()
     deadline = world.deadline()
@@ -188,7 +188,7 @@ def test_an_old_broker_is_an_error_that_names_versions() -> None:
 
 
 def test_bytes_that_make_no_sense() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     world.broker().script[ApiKey.LIST_TRANSACTIONS] = lambda request: request.answer_bytes(b"\0\xff")
     session = world.session()
     deadline = world.deadline()
@@ -197,7 +197,7 @@ def test_bytes_that_make_no_sense() -> None:
 
 
 def test_refresh_waits_for_an_answer_that_was_asked_for_now() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     deadline = world.deadline()
     session.any_node(deadline)
@@ -208,7 +208,7 @@ def test_refresh_waits_for_an_answer_that_was_asked_for_now() -> None:
 
 
 def test_closing_ends_connections_and_answers_nothing_any_more() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
     session.any_node(world.deadline())
     session.close()
@@ -217,7 +217,7 @@ def test_closing_ends_connections_and_answers_nothing_any_more() -> None:
 
 
 def test_an_interrupted_turn_tears_the_session() -> None:
-    world = ControlWorld()
+    world = AdminWorld()
     session = world.session()
 
     def interrupt(request: Received) -> None:

@@ -1,4 +1,4 @@
-"""A Control over scripted brokers in memory, with a clock that moves when it waits."""
+"""An AdminClient over scripted brokers in memory, with a clock that moves when it waits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from forebay._protocol.partitions import by_topic
 from forebay._protocol.versions import ApiKey
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker
+from forebay.admin import AdminClient
+from forebay.admin._assembly import assemble_admin
+from forebay.admin._session import AdminSession, Deadline
 from forebay.config import ProducerConfig
-from forebay.control import Control
-from forebay.control._assembly import assemble_control
-from forebay.control._session import ControlSession, Deadline
 from forebay.model import TransactionDescription
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
@@ -94,8 +94,8 @@ class Log:
         return self.end if self.stable is None or isolation == 0 else self.stable
 
 
-class ControlWorld:
-    """One Control; brokers are numbered from 1, the coordinator, the controller and all leaders are node 1.
+class AdminWorld:
+    """One AdminClient; brokers are numbered from 1, the coordinator, the controller and all leaders are node 1.
 
     Args:
         level: of the feature transaction.version; None if the brokers have none.
@@ -132,11 +132,11 @@ class ControlWorld:
         self.around = Surroundings(
             clock=self.clock, random=lambda: 0.5, selector=lambda: self.selector, resolver=StaticResolver
         )
-        self.control = Control._with(self.around, **self.config)
+        self.admin = AdminClient._with(self.around, **self.config)
 
-    def session(self) -> ControlSession:
-        """A session of its own, without a Control around it."""
-        return assemble_control(ProducerConfig(**self.config), self.around)
+    def session(self) -> AdminSession:
+        """A session of its own, without an AdminClient around it."""
+        return assemble_admin(ProducerConfig(**self.config), self.around)
 
     def deadline(self, ms: float = 5000) -> Deadline:
         return Deadline(self.clock.now() + ms, "call", ms)

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from forebay.admin import AdminClient
 from forebay.cli import cluster
 from forebay.cli.failure import CommandError
-from forebay.control import Control
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import (
     ClusterDescription,
@@ -41,8 +41,8 @@ class FakeControl:
         self.fenced: list[tuple[str, int]] = []
         self.asked: list[Any] = []
 
-    def typed(self) -> Control:
-        return cast(Control, self)
+    def typed(self) -> AdminClient:
+        return cast(AdminClient, self)
 
     def describe_cluster(self, topic: str | None = None) -> ClusterDescription:
         gone = TopicDescription("gone", (), False, UnknownTopicOrPartitionError("not there"))
@@ -94,42 +94,42 @@ def test_topics_as_a_table_and_the_partitions_of_one() -> None:
         assert caught.value.exit_code == 1
 
 
-def tail(control: FakeControl, *, as_json: bool = False, partition: int | None = None, count: int = 3) -> list[str]:
+def tail(admin: FakeControl, *, as_json: bool = False, partition: int | None = None, count: int = 3) -> list[str]:
     lines: list[str] = []
-    typed = control.typed()
+    typed = admin.typed()
     settings: dict[str, Any] = {"count": count, "partition": partition, "isolation": "read_committed"}
     cluster.tail(typed, "orders", lines.append, as_json=as_json, **settings)
     return lines
 
 
 def test_the_newest_records_of_all_partitions_by_their_time() -> None:
-    control = FakeControl()
-    control.records[0] = [TailRecord(4, 1000, b"k", b"old"), TailRecord(5, 3000, None, b"a\tb\xff")]
-    control.records[1] = [TailRecord(9, 2000, b"", None), TailRecord(10, 4000, b"k", b"x" * 300)]
-    assert tail(control) == [
+    admin = FakeControl()
+    admin.records[0] = [TailRecord(4, 1000, b"k", b"old"), TailRecord(5, 3000, None, b"a\tb\xff")]
+    admin.records[1] = [TailRecord(9, 2000, b"", None), TailRecord(10, 4000, b"k", b"x" * 300)]
+    assert tail(admin) == [
         "time                      partition  offset  key   value",
         "1970-01-01T00:00:02.000Z  1          9             null",
         "1970-01-01T00:00:03.000Z  0          5       null  a\\tb\\xff",
         f"1970-01-01T00:00:04.000Z  1          10      k     {'x' * 200}... (300 bytes)",
     ]
-    assert len(tail(control, count=1)) == 2
-    assert control.asked[-1] == ("orders", 1, "read_committed")
-    assert [line.split()[2] for line in tail(control, partition=0)[1:]] == ["4", "5"]
+    assert len(tail(admin, count=1)) == 2
+    assert admin.asked[-1] == ("orders", 1, "read_committed")
+    assert [line.split()[2] for line in tail(admin, partition=0)[1:]] == ["4", "5"]
     with pytest.raises(CommandError, match=r"partition 2 of topic 'orders': it has 2 partition\(s\)"):
-        tail(control, partition=2)
+        tail(admin, partition=2)
 
 
 def test_records_of_a_partition_keep_their_order_whatever_their_times() -> None:
-    control = FakeControl()
-    control.records[0] = [TailRecord(at, time, None, None) for at, time in ((4, 3000), (5, 1000), (6, 2000))]
-    assert [line.split()[2] for line in tail(control)[1:]] == ["4", "5", "6"]
-    assert [line.split()[2] for line in tail(control, partition=0, count=1)[1:]] == ["6"]
+    admin = FakeControl()
+    admin.records[0] = [TailRecord(at, time, None, None) for at, time in ((4, 3000), (5, 1000), (6, 2000))]
+    assert [line.split()[2] for line in tail(admin)[1:]] == ["4", "5", "6"]
+    assert [line.split()[2] for line in tail(admin, partition=0, count=1)[1:]] == ["6"]
 
 
 def test_records_as_lines_of_json() -> None:
-    control = FakeControl()
-    control.records[0] = [TailRecord(5, -1, None, b"\xff", (("h", b"1"), ("n", None)))]
-    (line,) = tail(control, as_json=True)
+    admin = FakeControl()
+    admin.records[0] = [TailRecord(5, -1, None, b"\xff", (("h", b"1"), ("n", None)))]
+    (line,) = tail(admin, as_json=True)
     assert json.loads(line) == {
         "partition": 0,
         "offset": 5,
@@ -147,21 +147,21 @@ def test_times() -> None:
 
 
 def test_transactions_are_listed_and_described() -> None:
-    control, lines = FakeControl(), list[str]()
+    admin, lines = FakeControl(), list[str]()
     wanted: dict[str, Any] = {"states": ["Ongoing"], "producer_ids": [7], "prefix": "x"}
-    cluster.list_transactions(control.typed(), lines.append, as_json=False, **wanted)
-    assert control.asked == [wanted]
+    cluster.list_transactions(admin.typed(), lines.append, as_json=False, **wanted)
+    assert admin.asked == [wanted]
     assert lines == ["transactional id  producer id  state", "x                 7            Ongoing"]
-    cluster.list_transactions(control.typed(), lines.append, as_json=True, **wanted)
+    cluster.list_transactions(admin.typed(), lines.append, as_json=True, **wanted)
     assert json.loads(lines[-1]) == [{"transactional_id": "x", "producer_id": 7, "state": "Ongoing"}]
     lines.clear()
-    cluster.describe_transactions(control.typed(), ["x", "idle"], lines.append, as_json=False)
+    cluster.describe_transactions(admin.typed(), ["x", "idle"], lines.append, as_json=False)
     assert [line.split()[-3:] for line in lines[1:]] == [
         ["2023-11-14T22:13:20.000Z", "2", "orders-1"],
         ["-", "1", "-"],
     ]
     with pytest.raises(CommandError, match="no coordinator knows the transactional id 'y', 'z'"):
-        cluster.describe_transactions(control.typed(), ["x", "y", "z"], lines.append, as_json=True)
+        cluster.describe_transactions(admin.typed(), ["x", "y", "z"], lines.append, as_json=True)
     (found,) = json.loads(lines[-1])
     assert (found["transactional_id"], found["state"], found["partitions"]) == ("x", "Ongoing", ["orders-1"])
 
@@ -178,17 +178,17 @@ def test_what_a_terminal_would_obey_is_escaped() -> None:
 
 
 def test_an_open_transaction_is_aborted_if_that_is_sure() -> None:
-    control, lines, asked = FakeControl(), list[str](), list[str]()
+    admin, lines, asked = FakeControl(), list[str](), list[str]()
 
     def no(question: str) -> bool:
         asked.append(question)
         return False
 
     with pytest.raises(CommandError, match="nothing was aborted"):
-        cluster.abort_transaction(control.typed(), "x", lines.append, sure=no)
+        cluster.abort_transaction(admin.typed(), "x", lines.append, sure=no)
     assert "begun 2023-11-14T22:13:20.000Z, on orders-1, and fence its producer 7 (epoch 3)?" in asked[0]
     with pytest.raises(CommandError, match="'idle' has no open transaction: its state is Empty"):
-        cluster.abort_transaction(control.typed(), "idle", lines.append, sure=lambda question: True)
-    assert (control.fenced, lines) == ([], [])
-    cluster.abort_transaction(control.typed(), "x", lines.append, sure=lambda question: True)
-    assert (control.fenced, lines) == ([("x", 60_000)], ["aborted the transaction of 'x'"])
+        cluster.abort_transaction(admin.typed(), "idle", lines.append, sure=lambda question: True)
+    assert (admin.fenced, lines) == ([], [])
+    cluster.abort_transaction(admin.typed(), "x", lines.append, sure=lambda question: True)
+    assert (admin.fenced, lines) == ([("x", 60_000)], ["aborted the transaction of 'x'"])

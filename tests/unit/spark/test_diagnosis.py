@@ -142,9 +142,9 @@ class FakeControl:
 
 
 def test_what_a_task_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
-    from forebay import control, errors
+    from forebay import admin, errors
 
-    monkeypatch.setattr(control, "Control", FakeControl)
+    monkeypatch.setattr(admin, "AdminClient", FakeControl)
 
     def ask(topic: str | None) -> tuple[str, str]:
         return diagnosis.reach({"bootstrap.servers": "h:1"}, topic, 1)

@@ -26,7 +26,7 @@ SETTINGS = Settings("p", "commits")
 
 
 class Answering:
-    """A Control that knows one configuration, or fails."""
+    """An AdminClient that knows one configuration, or fails."""
 
     def __init__(self, answer: dict[str, str | None] | KafkaError) -> None:
         self.answer = answer
@@ -54,21 +54,21 @@ def test_a_topic_that_deletes_is_refused_with_the_command_that_mends_it(
 ) -> None:
     found: dict[str, str | None] = {"cleanup.policy": policy, "retention.ms": ms, "retention.bytes": size}
     assert keeps(found) is kept
-    control: Any = Answering(found)
+    admin: Any = Answering(found)
     if kept:
-        check(control, "commits")
+        check(admin, "commits")
         return
     command = rf"'commits' has cleanup.policy={policy}, .*--entity-name commits --add-config cleanup.policy=compact"
     with pytest.raises(ConfigError, match=command):
-        check(control, "commits")
+        check(admin, "commits")
 
 
 @pytest.mark.parametrize("error", [TopicAuthorizationError, UnsupportedVersionError, KafkaTimeoutError])
 def test_a_question_that_is_not_answered_is_one_warning(
     error: type[KafkaError], caplog: pytest.LogCaptureFixture
 ) -> None:
-    control: Any = Answering(error("not for you"))
-    check(control, "commits")
+    admin: Any = Answering(error("not for you"))
+    check(admin, "commits")
     (message,) = caplog.messages
     assert "control topic commits" in message and "not for you" in message and "has to be compact" in message
 

@@ -23,7 +23,7 @@ from forebay.spark.exactly_once.protocol import State
 from forebay.spark.exactly_once.settings import Settings
 
 if TYPE_CHECKING:
-    from forebay.control import Control
+    from forebay.admin import AdminClient
     from forebay.producer import KafkaProducer
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
@@ -87,15 +87,15 @@ class KafkaControlTopic:
     """A ``ControlTopic`` in Kafka.
 
     Args:
-        control: asks the coordinators, and reads the topic.
+        admin: asks the coordinators, and reads the topic.
         open_producer: makes the transactional producer that writes decisions; it is kept until one fails.
         settings: of the write.
     """
 
-    def __init__(self, control: Control, open_producer: Callable[[], KafkaProducer], settings: Settings) -> None:
+    def __init__(self, admin: AdminClient, open_producer: Callable[[], KafkaProducer], settings: Settings) -> None:
         self._prefix = settings.prefix
         self._topic = settings.control_topic
-        self._control = control
+        self._admin = admin
         self._open_producer = open_producer
         self._producer: KafkaProducer | None = None
         self._there = False
@@ -104,7 +104,7 @@ class KafkaControlTopic:
     def claim(self) -> TransactionIdentity:
         """InitProducerId of the driver's transactional.id."""
         driver = protocol.driver_id(self._prefix)
-        claimed = self._control.init_producer_id(driver, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+        claimed = self._admin.init_producer_id(driver, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
         self._claims = claimed.producer_epoch
         return claimed
 
@@ -112,13 +112,13 @@ class KafkaControlTopic:
         """The last record, read_committed; the topic is made if it is not there."""
         if not self._there:
             # Read before it is known to be there, a topic costs max.block.ms.
-            made = self._control.create_topic(self._topic, 1, configs=TOPIC_CONFIG)
+            made = self._admin.create_topic(self._topic, configs=TOPIC_CONFIG)
             if not made:
-                kept_topic.check(self._control, self._topic)
+                kept_topic.check(self._admin, self._topic)
             elif self._claims:
                 logger.warning(kept_topic.ANEW, self._topic, self._prefix)
             self._there = True
-        last = self._control.read_tail(self._topic, 0, max_records=1, isolation="read_committed")
+        last = self._admin.read_tail(self._topic, 0, max_records=1, isolation="read_committed")
         return kept_topic.of_prefix(self._topic, self._prefix, last[-1]) if last else State()
 
     def write(self, driver: TransactionIdentity, state: State) -> TransactionIdentity:
@@ -148,33 +148,27 @@ class KafkaControlTopic:
     def end(self, identity: TransactionIdentity, commit: bool) -> bool:
         """EndTxn in the name of a task's producer."""
         try:
-            self._control.end_transaction(
-                identity.transactional_id,
-                identity.producer_id,
-                identity.producer_epoch,
-                commit,
-                identity.transaction_version,
-            )
+            self._admin.end_transaction(identity, commit=commit)
         except (InvalidTxnStateError, ProducerFencedError, InvalidPidMappingError):
             return False
         return True
 
     def describe(self, ids: Iterable[str], *, settled: bool = False) -> Mapping[str, TransactionDescription | None]:
         """DescribeTransactions."""
-        return self._control.describe_transactions(ids, settled=settled)
+        return self._admin.describe_transactions(ids, settled=settled)
 
     def ongoing(self, prefix: str) -> list[str]:
         """ListTransactions of every broker."""
-        found = self._control.list_transactions(states=[protocol.ONGOING], prefix=prefix)
+        found = self._admin.list_transactions(states=[protocol.ONGOING], prefix=prefix)
         return [one.transactional_id for one in found]
 
     def fence(self, transactional_id: str) -> None:
         """InitProducerId, which aborts."""
-        self._control.init_producer_id(transactional_id, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+        self._admin.init_producer_id(transactional_id, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
 
     def close(self) -> None:
         """Ends the connections."""
-        self._control.close()
+        self._admin.close()
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.close(0)
@@ -199,8 +193,8 @@ def connect(producer: tuple[tuple[str, str], ...], settings: Settings) -> KafkaC
 def open_topic(producer: Mapping[str, str], settings: Settings) -> KafkaControlTopic:
     """A control topic on connections of its own."""
     # Spark imports this package in many processes, most of which need neither.
-    from forebay.control import Control
+    from forebay.admin import AdminClient
     from forebay.producer import KafkaProducer
 
     options = {**producer, **SHAPE, "transactional.id": protocol.driver_id(settings.prefix)}
-    return KafkaControlTopic(Control(producer), lambda: KafkaProducer(options), settings)
+    return KafkaControlTopic(AdminClient(producer), lambda: KafkaProducer(options), settings)

@@ -1,4 +1,4 @@
-"""What is asked of a Control and a producer, and what becomes of their errors; a real Kafka is in ``tests/spark``."""
+"""What is asked of an AdminClient and a producer, and what their errors do; a real Kafka is in ``tests/spark``."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Recorder:
         return [call[0] for call in self.calls]
 
 
-def topic_of(control: Recorder, *producers: Recorder) -> KafkaControlTopic:
+def topic_of(admin: Recorder, *producers: Recorder) -> KafkaControlTopic:
     left = list(producers)
-    given: Any = control
+    given: Any = admin
     return KafkaControlTopic(given, lambda: left.pop(0), SETTINGS)  # type: ignore[arg-type,return-value]
 
 
@@ -58,15 +58,15 @@ def sending() -> Recorder:
 
 def test_the_driver_takes_its_id_and_reads_the_last_committed_record() -> None:
     record = TailRecord(3, -1, b"p", protocol.encode(State(None, (("q", 5),))))
-    control = Recorder(init_producer_id=DRIVER, read_tail=[record], topic_configs={"cleanup.policy": "compact"})
-    topic = topic_of(control)
+    admin = Recorder(init_producer_id=DRIVER, read_tail=[record], topic_configs={"cleanup.policy": "compact"})
+    topic = topic_of(admin)
     assert topic.claim() == DRIVER
     assert topic.read() == topic.read() == State(None, (("q", 5),))
-    assert control.calls[0] == ("init_producer_id", "p-driver", ("transaction_timeout_ms", 60_000))
-    assert control.names().count("create_topic") == 1
-    assert ("topic_configs", "commits", ("cleanup.policy", "retention.ms", "retention.bytes")) in control.calls
-    assert control.names().count("topic_configs") == 1
-    assert ("isolation", "read_committed") in control.calls[-1]
+    assert admin.calls[0] == ("init_producer_id", "p-driver", ("transaction_timeout_ms", 60_000))
+    assert admin.names().count("create_topic") == 1
+    assert ("topic_configs", "commits", ("cleanup.policy", "retention.ms", "retention.bytes")) in admin.calls
+    assert admin.names().count("topic_configs") == 1
+    assert ("isolation", "read_committed") in admin.calls[-1]
 
 
 def test_a_topic_without_records_is_a_fresh_start() -> None:
@@ -75,8 +75,8 @@ def test_a_topic_without_records_is_a_fresh_start() -> None:
 
 def test_a_topic_that_is_made_for_a_prefix_that_was_used_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     for epoch, warnings in ((0, 0), (3, 1)):
-        control = Recorder(init_producer_id=DRIVER._replace(producer_epoch=epoch), read_tail=[], create_topic=True)
-        topic = topic_of(control)
+        admin = Recorder(init_producer_id=DRIVER._replace(producer_epoch=epoch), read_tail=[], create_topic=True)
+        topic = topic_of(admin)
         topic.claim()
         topic.read()
         assert len(caplog.messages) == warnings
@@ -110,9 +110,9 @@ def test_a_producer_that_failed_is_not_used_again() -> None:
 @pytest.mark.parametrize("error", [InvalidTxnStateError, ProducerFencedError, InvalidPidMappingError])
 def test_an_end_that_can_never_be_is_false(error: type[KafkaError]) -> None:
     identity = TransactionIdentity("p-1-0-0", 7, 3, 2)
-    control = Recorder()
-    assert topic_of(control).end(identity, True)
-    assert control.calls == [("end_transaction", "p-1-0-0", 7, 3, True, 2)]
+    admin = Recorder()
+    assert topic_of(admin).end(identity, True)
+    assert admin.calls == [("end_transaction", identity, ("commit", True))]
     assert not topic_of(Recorder(end_transaction=error("e"))).end(identity, True)
 
 
@@ -122,16 +122,14 @@ def test_any_other_error_of_an_end_is_raised() -> None:
 
 
 def test_open_transactions_are_listed_described_and_fenced() -> None:
-    control = Recorder(
-        list_transactions=[TransactionListing("p-1-0-0", 7, "Ongoing")], describe_transactions={"x": None}
-    )
-    topic = topic_of(control)
+    admin = Recorder(list_transactions=[TransactionListing("p-1-0-0", 7, "Ongoing")], describe_transactions={"x": None})
+    topic = topic_of(admin)
     assert topic.ongoing("p-") == ["p-1-0-0"]
     assert topic.describe(["x"]) == topic.describe(["x"], settled=True) == {"x": None}
     topic.fence("p-1-0-0")
-    assert control.calls[0] == ("list_transactions", ("states", ["Ongoing"]), ("prefix", "p-"))
-    assert control.calls[1:3] == [("describe_transactions", ["x"], ("settled", settled)) for settled in (False, True)]
-    assert control.calls[3] == ("init_producer_id", "p-1-0-0", ("transaction_timeout_ms", 60_000))
+    assert admin.calls[0] == ("list_transactions", ("states", ["Ongoing"]), ("prefix", "p-"))
+    assert admin.calls[1:3] == [("describe_transactions", ["x"], ("settled", settled)) for settled in (False, True)]
+    assert admin.calls[3] == ("init_producer_id", "p-1-0-0", ("transaction_timeout_ms", 60_000))
 
 
 def test_connections_are_kept_for_the_next_write_and_closed_for_another_sink(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Every error code in every API of a Control, against tests/error_matrix.py.
+"""Every error code in every API of an AdminClient, against tests/error_matrix.py.
 
 One answer has the code, further ones are good: the call returns, by its own repetition and after how long, or raises.
 """
@@ -15,8 +15,9 @@ import pytest
 
 from forebay import errors
 from forebay._assembly import Surroundings
-from forebay.control import Control
+from forebay.admin import AdminClient
 from forebay.errors import DisconnectError, KafkaError, KafkaTimeoutError, ProducerFencedError
+from forebay.model import TransactionIdentity
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
@@ -38,15 +39,15 @@ from tests.support.rewrite import FIND_COORDINATOR
 RANGES = {**MODERN, 1: (4, 12), 2: (2, 6), 10: (0, 6), 19: (2, 7), 26: (0, 5), 65: (0, 0), 66: (0, 1)}
 BACKOFF_MS, LIMIT_MS = 50, 1000
 LATEST = -1
-CALLS: dict[str, tuple[int, Callable[[Control], Any]]] = {
-    "findC": (FIND_COORDINATOR, lambda control: control.describe_transaction("t")),
-    "initC": (INIT_PRODUCER_ID, lambda control: control.init_producer_id("t")),
-    "endC": (END_TXN, lambda control: control.end_transaction("t", 4711, 0, True, 2)),
-    "describe": (DESCRIBE_TRANSACTIONS, lambda control: control.describe_transactions(["t"])["t"]),
-    "list": (LIST_TRANSACTIONS, lambda control: control.list_transactions()),
-    "create": (CREATE_TOPICS, lambda control: control.create_topic("new", 1)),
-    "offsets": (LIST_OFFSETS, lambda control: control.read_tail("test")),
-    "fetch": (FETCH, lambda control: control.read_tail("test")),
+CALLS: dict[str, tuple[int, Callable[[AdminClient], Any]]] = {
+    "findC": (FIND_COORDINATOR, lambda admin: admin.describe_transaction("t")),
+    "initC": (INIT_PRODUCER_ID, lambda admin: admin.init_producer_id("t")),
+    "endC": (END_TXN, lambda admin: admin.end_transaction(TransactionIdentity("t", 4711, 0, 2), commit=True)),
+    "describe": (DESCRIBE_TRANSACTIONS, lambda admin: admin.describe_transactions(["t"])["t"]),
+    "list": (LIST_TRANSACTIONS, lambda admin: admin.list_transactions()),
+    "create": (CREATE_TOPICS, lambda admin: admin.create_topic("new", partitions=1)),
+    "offsets": (LIST_OFFSETS, lambda admin: admin.read_tail("test")),
+    "fetch": (FETCH, lambda admin: admin.read_tail("test")),
 }
 
 
@@ -67,7 +68,7 @@ def batch() -> bytes:
 
 
 class Asked:
-    """A Control and a broker that answers one request of ``api`` with ``code``, and all others well."""
+    """An AdminClient and a broker that answers one request of ``api`` with ``code``, and all others well."""
 
     def __init__(self, api: int, code: int, batch: bytes, times: int = 1) -> None:
         self.clock = ManualClock()
@@ -86,7 +87,7 @@ class Asked:
             broker.script[key] = self.answer
         around = Surroundings(clock=self.clock, random=lambda: 0.5, selector=lambda: selector, resolver=StaticResolver)
         node = broker.node
-        self.control = Control._with(
+        self.admin = AdminClient._with(
             around,
             bootstrap_servers=[f"{node.host}:{node.port}"],
             retry_backoff_ms=BACKOFF_MS,
@@ -117,9 +118,9 @@ class Asked:
             return _with_partition(answer, "responses", high_watermark=1, records=self.batch)
         return answer
 
-    def call(self, call: Callable[[Control], Any]) -> tuple[Any, KafkaError | None]:
+    def call(self, call: Callable[[AdminClient], Any]) -> tuple[Any, KafkaError | None]:
         try:
-            return call(self.control), None
+            return call(self.admin), None
         except KafkaError as error:
             return None, error
 
@@ -137,7 +138,7 @@ def outcome(column: str, code: int, batch: bytes) -> str:
     result, error = asked.call(call)
     count = len(asked.times)
     again, next_error = asked.call(call)
-    asked.control.close()
+    asked.admin.close()
     if next_error is not None:
         return f"the next call raises {next_error!r}"
     if error is not None:
@@ -178,7 +179,7 @@ def test_what_passes_does_not_pass_for_ever(column: str, batch: bytes) -> None:
             or gap < BACKOFF_MS
         ):
             found[NAMES[code]] = (error, took, gap)
-        asked.control.close()
+        asked.admin.close()
     assert found == {}
 
 
@@ -202,7 +203,7 @@ def test_connections_that_are_lost_with_each_request(column: str, batch: bytes) 
 
     asked.broker.script.update(dict.fromkeys((METADATA, *(key for key, _ in CALLS.values())), hang_up))
     error = asked.call(call)[1]
-    asked.control.close()
+    asked.admin.close()
     assert type(error) is KafkaTimeoutError and isinstance(error.__cause__, DisconnectError)
     assert len(metadata) == 1 + (column in ("offsets", "fetch"))
     for times in (asked.times, *metadata.values()):
