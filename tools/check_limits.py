@@ -122,6 +122,8 @@ SMALL = {
     "forebay/spark/batches.py": "A public function of its own.",
     "forebay/spark/sizes.py": "A rule of its own, without producers and without Spark.",
     "forebay/spark/repartitioning.py": "A public function of its own.",
+    "forebay/tune/_checks.py": "The checks of every value of a question, which know none of them.",
+    "forebay/tune/goal.py": "A public value of its own, which the search alone needs.",
     "forebay/testing/clock.py": "A public class of its own.",
     "forebay/testing/pytest_plugin.py": "What pytest imports in every run, so it has to be small.",
 }

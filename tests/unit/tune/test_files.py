@@ -1,0 +1,133 @@
+"""Files of a question: what they say, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import ConfigError
+from forebay.tune.brokers import Brokers
+from forebay.tune.files import TEMPLATE, checked_settings, read
+from forebay.tune.goal import Goal
+from forebay.tune.workload import Cycle, Keys, Mix, Workload
+
+DESIGN = """
+[load]
+rate = [[0, 500], [60, 8000]]
+sizes = {5000 = 0.5, 12000 = 0.5}
+keys = {count = 10000, zipf = 1.0}
+topics = {orders = 12}
+producers = 2
+[cluster]
+nodes = 3
+rtt_ms = 1.5
+[[cluster.node]]
+node = 3
+fixed_ms = 8
+[[cluster.outage]]
+node = 2
+seconds = [20, 50]
+kind = "not_leader"
+[goal]
+least = "requests"
+p99_ms = 50
+memory = "64 MiB"
+lost = 0
+[settings]
+"linger.ms" = 5
+batch.size = 32768
+"""
+
+
+def written(folder: Path, text: str, name: str = "load.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def everything_in(path: Path) -> tuple[Workload, Brokers, Goal]:
+    return Workload.from_toml(path), Brokers.from_toml(path), Goal.from_toml(path)
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    path = written(tmp_path, DESIGN)
+    load, cluster, goal = everything_in(path)
+    (stream,) = load.streams
+    assert stream.rate == ((0.0, 500.0), (60.0, 8000.0))
+    assert stream.sizes == Mix(((5000, 0.5), (12000, 0.5)))
+    assert stream.keys == Keys(10_000, 1.0)
+    assert (load.topics, load.producers) == ((("orders", 12),), 2)
+    assert [node.fixed_ms for node in cluster.nodes] == [0.5, 0.5, 8]
+    assert [node.rtt_ms for node in cluster.nodes] == [1.5] * 3
+    assert cluster.outages[0].seconds == (20.0, 50.0)
+    assert goal.limits() == {"p99_ms": 50.0, "memory": 64 << 20, "lost": 0}
+    assert dict(read(path).settings) == {"linger.ms": "5", "batch.size": "32768"}
+
+
+def test_the_template_is_a_file_that_can_be_read(tmp_path: Path) -> None:
+    path = written(tmp_path, TEMPLATE)
+    assert Workload.from_toml(path).rate == 2000
+    assert Workload.from_toml(path).streams[0].sizes == Cycle((1000,))
+    assert len(Brokers.from_toml(path).nodes) == 3
+    assert Goal.from_toml(path) == Goal()
+
+
+def test_several_streams(tmp_path: Path) -> None:
+    text = "[load]\ntopics = {a = 1, b = 2}\n[[load.stream]]\nrate = 1\ntopic = 'a'\n[[load.stream]]\nrate = 2\n"
+    assert [stream.topic for stream in Workload.from_toml(written(tmp_path, text)).streams] == ["a", None]
+
+
+def test_the_cluster_of_another_file_and_what_replaces_it(tmp_path: Path) -> None:
+    written(tmp_path, "[cluster]\nnodes = 2\nrtt_ms = 7\nfixed_ms = 2\n", "cluster.toml")
+    path = written(tmp_path, "[load]\nrate = 1\n[cluster]\nfile = 'cluster.toml'\nrtt_ms = 3\n")
+    assert [(node.rtt_ms, node.fixed_ms) for node in Brokers.from_toml(path).nodes] == [(3, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[laod]\nrate = 1", "unknown key 'laod' in the file; did you mean 'load'?"),
+        ("[load]\nrat = 1", "unknown key 'rat' in [load]; did you mean 'rate'?"),
+        ("[load]\nrate = 1\n[cluster]\nrtt = 1", "unknown key 'rtt' in [cluster]; did you mean 'rtt_ms'?"),
+        ("[load]\nrate = 1\n[[cluster.outage]]\nnodes = 1", "unknown key 'nodes' in [[cluster.outage]]; did you mean"),
+        ("[load]\nrate = 1\n[cluster]\noutage = 3", "[cluster] outage must be written [[cluster.outage]]"),
+        ("[goal]\nlost = 0", "no [load]: add it with a rate"),
+        ("[load]\nsizes = 3", "a load needs a rate, such as rate = 2000"),
+        ("[load]\nrate = 0", "rate is 0; it must be a number above 0 to 1e+07"),
+        ("[load]\nrate = 1\nsizes = {big = 1}", "sizes is 'big'; it must be a whole number from 0"),
+        ("[load]\nrate = 1\n[[load.stream]]\nrate = 2", "[[load.stream]] for several kinds of records"),
+        ("[load]\ntrace = 'day.trace'", "[load] trace is not in this version"),
+        ("[load]\nrate = 1\n[goal]\nleast = 'latncy'", "one of requests, latency"),
+        ("[load]\nrate = 1\n[settings]\ntransactional.id = 'x'", "transactions are not simulated"),
+        ("[load]\nrate = 1\n[settings]\nlinger.sm = 5", "Unknown option 'linger.sm': did you mean 'linger.ms'?"),
+        ("[load]\nrate = 1\n[settings]\nlinger.ms = 'long'", "linger.ms"),
+        ("[load\n", "not TOML"),
+        ("[load]\nrate = 1\n[cluster]\nfile = 'none.toml'", "none.toml: no such file"),
+    ],
+)
+def test_what_is_refused_and_how(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as refusal:
+        everything_in(path)
+    assert said in refusal.value.message
+    assert refusal.value.message.startswith(f"{path}: ")
+    assert "\n" not in refusal.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        read(tmp_path / "none.toml")
+
+
+def test_settings_keep_what_changes_the_flow_of_records() -> None:
+    found = checked_settings(
+        {"linger_ms": 7, "sasl.mechanism": "PLAIN", "ssl.truststore.location": "/nowhere", "bootstrap.servers": "b:1"}
+    )
+    assert found == {"linger.ms": 7}
+
+
+@pytest.mark.parametrize("name", ["key.serializer", "interceptor.classes", "partitioner.class"])
+def test_code_of_the_user_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="runs no code of yours"):
+        checked_settings({name: print})
