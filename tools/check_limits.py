@@ -123,8 +123,12 @@ SMALL = {
     "forebay/spark/sizes.py": "A rule of its own, without producers and without Spark.",
     "forebay/spark/repartitioning.py": "A public function of its own.",
     "forebay/tune/_checks.py": "The checks of every value of a question, which know none of them.",
+    "forebay/tune/_world/agenda.py": "The events of a simulation, which know nothing of what they do.",
+    "forebay/tune/_world/costs.py": "A public value of its own.",
     "forebay/tune/goal.py": "A public value of its own, which the search alone needs.",
-    "forebay/testing/clock.py": "A public class of its own.",
+    "forebay/_runtime/manual_clock.py": "A public class of its own.",
+    "forebay/testing/clock.py": "A name that tests import; the class stands below.",
+    "forebay/testing/resolver.py": "A name that tests import; the class stands below.",
     "forebay/testing/pytest_plugin.py": "What pytest imports in every run, so it has to be small.",
 }
 """Modules with less net lines (a folder stands for all of its modules), and why each is a file of its own."""

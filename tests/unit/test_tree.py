@@ -36,7 +36,8 @@ TESTED_ELSEWHERE = {
     "compat/aiokafka/_own_structs.py": "tests/unit/compat/aiokafka/test_structs.py, beside those of aiokafka",
     "spark/jobs/__init__.py": "tests/unit/spark/jobs/test_runner.py, which imports through it",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
-    "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
+    "testing/clock.py": "tests/unit/_runtime/test_manual_clock.py: it hands on the class",
+    "testing/resolver.py": "tests/unit/_network/test_static_resolver.py: it hands on the class",
     "testing/__init__.py": "tests/unit/test_public_names.py, and every test that imports through it",
     "testing/pytest_plugin.py": "tests/integration/test_pytest_plugin.py, in processes of their own",
 }
@@ -56,7 +57,6 @@ BEYOND_THE_MIRROR = {
     "compat/test_confluent_kafka.py": "the names of compat/confluent_kafka, which only hands them on",
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",
-    "testing/test_static_resolver.py": "testing/resolver.py",
     "tools/test_look.py": "tools/look.sh, and what make refuses",
     "testing/test_forward.py": "several modules of testing",
 }

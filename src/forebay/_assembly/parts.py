@@ -28,7 +28,7 @@ from forebay._network.client import NetworkClient
 from forebay._network.metadata import Metadata
 from forebay._network.options import NetworkOptions
 from forebay._network.resolver import FAMILIES
-from forebay._records.compression import CompressionType, compressor
+from forebay._records.compression import CompressionType
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock
@@ -114,7 +114,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Co
         report=report,
         requests=requests,
     )
-    shown = socket_of(config, client_id, prefix, built.keep)
+    shown = socket_of(config, client_id, prefix, built.keep) if around.shows else None
     telemetry = telemetry_of(config, around, prefix, sender=sender, client=client, metrics=metrics, session=session)
     ends = _ends(client, clock, metadata, resolver, options.helper, metrics, shown, telemetry)
     thread = SenderThread(
@@ -187,7 +187,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         schedule=schedule,
         batch_size=batch_size,
         make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, partition_random(around.random)),
-        compressor=compressor(kind, config[levels[kind]] if kind in levels else None, get_ident),
+        compressor=around.compressor(kind, config[levels[kind]] if kind in levels else None, get_ident),
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
         clock=around.clock,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
+from forebay._records.compression import compressor
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.threads import refusal
 from forebay.errors import IllegalStateError
@@ -31,14 +32,16 @@ if TYPE_CHECKING:
 class Surroundings(NamedTuple):
     """What a producer gets from outside its configuration.
 
-    ``random`` is in [0, 1).  ``selector`` and ``resolver`` are constructors: the parts are made only once the
-    configuration is known to be good.
+    ``random`` is in [0, 1).  ``selector``, ``resolver`` and ``compressor`` are constructors: the parts are made only
+    once the configuration is known to be good.  ``shows`` is False for a producer that nobody may look into.
     """
 
     clock: Clock
     random: Callable[[], float]
     selector: Callable[[], Any] = SocketSelector
     resolver: Callable[[], Any] = Resolver
+    compressor: Callable[..., Any] = compressor
+    shows: bool = True
 
 
 def system_surroundings() -> Surroundings:

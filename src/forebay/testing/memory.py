@@ -18,8 +18,8 @@ from forebay._network._io import CONNECTING, OPEN
 from forebay._network.channel import Channel
 from forebay._network.selector import Selector
 from forebay._network.transport import Address, StreamFilter
+from forebay._runtime.manual_clock import ManualClock
 from forebay.errors import DisconnectError, NetworkError
-from forebay.testing.clock import ManualClock
 
 ANY = 1 << 30
 """More buffers, and more bytes, than a channel can have queued."""

@@ -1,4 +1,96 @@
 """What settings of a producer give for a load, before it runs: the real producer on a clock that a simulation moves.
 
-Begin with ``workload``, ``brokers`` and ``goal``, the values that describe a question.  ``files`` reads them from TOML.
+``predict`` gives latencies, requests, memory and failures for a Workload, settings and Brokers.  Begin with
+``workload``, ``brokers`` and ``goal``, the values that describe a question; ``files`` reads them from TOML.
+``_world`` simulates, ``measures`` counts, and ``prediction`` has the values that come out.
 """
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.tune._checks import TuneError, number, whole
+from forebay.tune._world.costs import Costs
+from forebay.tune.brokers import Broker, Brokers, Others, Outage
+from forebay.tune.files import checked_settings
+from forebay.tune.goal import Goal
+from forebay.tune.prediction import Prediction, prediction_of
+from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
+
+__all__ = [
+    "Broker",
+    "Brokers",
+    "Burst",
+    "Compression",
+    "Costs",
+    "Goal",
+    "Keys",
+    "Lognormal",
+    "Others",
+    "Outage",
+    "Prediction",
+    "Stream",
+    "TuneError",
+    "Workload",
+    "predict",
+]
+
+DEFAULT_S = 10.0
+AFTER_S = 15.0
+"""Seconds after the last outage, or the last change of the rate, in which the producer recovers."""
+ENOUGH_RECORDS = 500_000
+"""A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
+MOST_PRODUCERS = 100
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def predict(
+    load: Workload,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    brokers: Brokers | None = None,
+    costs: Costs | None = None,
+    seed: int = 1,
+    seconds: float | None = None,
+) -> Prediction:
+    """Simulates a load; no broker is needed, and no time is waited for.
+
+    Args:
+        load: what comes.
+        settings: of the producer, by Kafka's names; what is not given has its default.
+        brokers: what it writes to; None: one node as fast as ``Broker()``.
+        costs: of the client's own work; None: guesses.
+        seed: the same one gives the same prediction.
+        seconds: for which the load comes; None: ``span`` of it.
+
+    Raises:
+        ConfigError: an option that is unknown or not simulated, or a value that cannot be.
+    """
+    from forebay.tune._world.world import World  # the producer is imported for it
+
+    brokers, costs = brokers or Brokers(), costs or Costs()
+    found = checked_settings(settings or {})
+    time = span(load, brokers) if seconds is None else number("seconds", seconds, 0.001, 86_400)
+    if load.producers > MOST_PRODUCERS:
+        raise TuneError(f"producers is {load.producers}; at most {MOST_PRODUCERS} are simulated in this version")
+    world = World(load, brokers, found, costs=costs, seed=whole("seed", seed, 0))
+    try:
+        return prediction_of(world.run(time), load, brokers, found, costs=costs, seed=seed)
+    finally:
+        world.close()
+
+
+def span(load: Workload, brokers: Brokers) -> float:
+    """Seconds of a load that show what there is to see: enough records, each outage and each change of the rate."""
+    events = [brokers.last_outage, *(stream.last_step for stream in load.streams)]
+    if load.rate * load.producers * DEFAULT_S > ENOUGH_RECORDS:
+        shortest = max(1.0, ENOUGH_RECORDS / (load.rate * load.producers))
+    else:
+        shortest = DEFAULT_S
+    last = max(events)
+    return shortest if last == 0 else math.ceil(last + max(AFTER_S, last / 4))

@@ -45,7 +45,7 @@ BROKER = (
     "others",
 )
 ALLOWED: Mapping[str, tuple[str, ...] | None] = {
-    "load": (*STREAM, "topics", "producers", "trace", "stream"),
+    "load": (*STREAM, "topics", "producers", "compression", "trace", "stream"),
     "cluster": (*BROKER, "nodes", "node", "outage", "file"),
     "goal": ("least", "p50_ms", "p99_ms", "memory", "lost", "hold_ms"),
     "settings": None,
@@ -68,6 +68,7 @@ topics = {orders = 12}       # partitions by topic
 # burst = {on_ms = 200, off_ms = 800}
 # producers = 1
 # threads = 1                # that send
+# compression = {ratio = 0.3}
 
 [cluster]
 nodes = 3

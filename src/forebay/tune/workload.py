@@ -95,6 +95,20 @@ class Burst:
         number("burst off_ms", self.off_ms, 0, 86_400_000)
 
 
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What a codec makes of batches."""
+
+    ratio: float
+    """Bytes after it, by those before."""
+    ms_per_mib: float = 2.0
+    """Of one processor."""
+
+    def __post_init__(self) -> None:
+        number("compression ratio", self.ratio, 0, 2, above=True)
+        number("compression ms_per_mib", self.ms_per_mib, 0, 10_000)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """Records of one kind.  Values as they are given in a file; they are checked, and kept in one form."""
@@ -159,11 +173,13 @@ class Workload:
         streams: records of several kinds; instead of them the fields of one Stream may be given (``rate=...``).
         topics: partitions by the topic's name.
         producers: how many of these there are.
+        compression: what codecs make of batches, for settings with ``compression.type``.
     """
 
     streams: tuple[Stream, ...]
     topics: tuple[tuple[str, int], ...]
     producers: int
+    compression: Compression | None
 
     def __init__(
         self,
@@ -171,6 +187,7 @@ class Workload:
         *,
         topics: Mapping[str, int] | Sequence[tuple[str, int]] = (("topic", 12),),
         producers: int = 1,
+        compression: Compression | Mapping[str, float] | None = None,
         **stream: Any,
     ) -> None:
         if bool(streams) == bool(stream):
@@ -181,6 +198,7 @@ class Workload:
         _set(self, "streams", tuple(streams) if streams else (Stream(**stream),))
         _set(self, "topics", _topics(topics))
         _set(self, "producers", whole("producers", producers, 1, 100_000))
+        _set(self, "compression", _compression(compression))
         names = [name for name, _count in self.topics]
         for each in self.streams:
             if each.topic is not None:
@@ -205,7 +223,7 @@ class Workload:
         Raises:
             ConfigError: a value is not right.
         """
-        whole_load = {key: table[key] for key in ("topics", "producers") if key in table}
+        whole_load = {key: table[key] for key in ("topics", "producers", "compression") if key in table}
         single = {key: value for key, value in table.items() if key not in (*whole_load, "stream")}
         if "stream" not in table:
             return cls(**whole_load, **single)
@@ -285,6 +303,14 @@ def _burst(given: Any) -> Burst | None:
     if not isinstance(given, Mapping) or set(given) != {"on_ms", "off_ms"}:
         raise refused("burst", given, "a table with on_ms and off_ms")
     return Burst(**given)
+
+
+def _compression(given: Any) -> Compression | None:
+    if given is None or isinstance(given, Compression):
+        return given
+    if not isinstance(given, Mapping) or "ratio" not in given or set(given) - {"ratio", "ms_per_mib"}:
+        raise refused("compression", given, "a table with ratio (and ms_per_mib)")
+    return Compression(**given)
 
 
 def _topics(given: Any) -> tuple[tuple[str, int], ...]:

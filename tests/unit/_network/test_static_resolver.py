@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay._network.resolver import NameResolver
-from forebay.testing.resolver import StaticResolver
+from forebay._network.static_resolver import StaticResolver
 
 
 def test_answers_from_the_table_and_numbers_from_themselves() -> None:

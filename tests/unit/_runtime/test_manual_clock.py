@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.testing.clock import ManualClock
+from forebay._runtime.manual_clock import ManualClock
 
 
 def test_it_moves_only_when_told_and_both_readings_together() -> None:
@@ -43,3 +43,13 @@ def test_its_two_readings_start_far_apart() -> None:
 def test_it_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="does not go back: -1"):
         ManualClock().advance(-1)
+
+
+def test_it_moves_to_a_time_exactly() -> None:
+    clock = ManualClock(now=0.1, wall=1_000)
+    clock.move_to(0.3)
+    assert (clock.now(), clock.wall()) == (0.3, 1_000)
+    clock.move_to(1.4)
+    assert (clock.now(), clock.wall()) == (1.4, 1_001)
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.move_to(1.3)

@@ -1,0 +1,265 @@
+"""The threads that send: which records come when, and what a thread does while its call is held."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from collections.abc import Callable, Iterator
+from itertools import accumulate, cycle
+from typing import Any, NamedTuple, Protocol
+
+from forebay._runtime.ticket import Ticket
+from forebay.model._inputs import ProducerRecord
+from forebay.producer._pending import PendingSend
+from forebay.tune._world.agenda import Agenda
+from forebay.tune.workload import Cycle, Keys, Lognormal, Mix, Sizes, Stream
+
+BLOCK = 512
+"""Numbers that are drawn at once."""
+KEPT = 4096
+"""Values of different sizes that are made once."""
+SOON_MS = 0.001
+
+
+class Record(NamedTuple):
+    """What a caller is to send, and when (ms)."""
+
+    due: float
+    topic: str
+    value: bytes
+    key: bytes | None
+    partition: int | None
+
+
+class Producer(Protocol):
+    """What callers need of a simulated producer."""
+
+    path: Any
+    """Its SendPath."""
+    agenda: Agenda
+
+    def next_at(self) -> float:
+        """When the world's next event is."""
+        ...
+
+    def accepted(self, future: Any, due: float, now: float, held_ms: float) -> None:
+        """A record came into a batch, or was refused: its future has failed."""
+        ...
+
+    def charged_ms(self) -> float:
+        """What the call that has just returned took beside its own cost, such as for compression."""
+        ...
+
+
+def due_times(stream: Stream, chance: random.Random, begin: float, end: float) -> Iterator[float]:
+    """When the records of a stream are due, in ms from ``begin`` to ``end``."""
+    draw: Callable[[float], float] = chance.expovariate if stream.arrivals == "poisson" else _interval
+    for start, stop, rate in _stretches(stream, begin, end):
+        if rate <= 0:
+            continue
+        when = start + draw(rate)
+        while when < stop:
+            yield when
+            when += draw(rate)
+
+
+def _interval(rate: float) -> float:
+    return 1 / rate
+
+
+def _stretches(stream: Stream, begin: float, end: float) -> Iterator[tuple[float, float, float]]:
+    """From, to, and the rate (records/ms) between; without memory, so a stretch may be cut anywhere."""
+    steps = ((0.0, stream.rate),) if isinstance(stream.rate, float) else stream.rate
+    for number, (second, rate) in enumerate(steps):
+        start = begin + 1000 * second
+        stop = min(begin + 1000 * steps[number + 1][0] if number + 1 < len(steps) else end, end)
+        if stream.burst is None:
+            yield start, stop, rate / 1000
+            continue
+        period = stream.burst.on_ms + stream.burst.off_ms
+        count = int((start - begin) // period)
+        while begin + count * period < stop:
+            on = begin + count * period
+            yield max(on, start), min(on + stream.burst.on_ms, stop), rate / 1000
+            count += 1
+
+
+def numbers(sizes: Sizes, chance: random.Random) -> Iterator[int]:
+    """Sizes without end."""
+    if isinstance(sizes, Cycle):
+        yield from cycle(sizes.values)
+    elif isinstance(sizes, Mix):
+        values, weights = zip(*sizes.pairs, strict=True)
+        bounds = list(accumulate(weights))
+        while True:
+            yield from chance.choices(values, cum_weights=bounds, k=BLOCK)
+    else:
+        yield from _lognormal(sizes, chance)
+
+
+def _lognormal(sizes: Lognormal, chance: random.Random) -> Iterator[int]:
+    while True:
+        found = round(sizes.median * chance.lognormvariate(0, sizes.sigma))
+        if found <= sizes.most:
+            yield max(found, 1)
+
+
+def values(sizes: Sizes, chance: random.Random) -> Iterator[bytes]:
+    """Values of those sizes; their content means nothing here."""
+    made: dict[int, bytes] = {}
+    for size in numbers(sizes, chance):
+        value = made.get(size)
+        if value is None:
+            value = bytes(size)
+            if len(made) < KEPT:
+                made[size] = value
+        yield value
+
+
+def keys(wanted: Keys, sizes: Sizes, chance: random.Random) -> Iterator[bytes]:
+    """Keys by their shares; the key of a number is always the same."""
+    size = numbers(sizes, random.Random("sizes of keys"))
+    every = [str(number).encode().rjust(next(size), b"0") for number in range(wanted.count)]
+    bounds = list(accumulate(1 / (rank**wanted.zipf) for rank in range(1, wanted.count + 1)))
+    while True:
+        if wanted.zipf:
+            yield from chance.choices(every, cum_weights=bounds, k=BLOCK)
+        else:
+            yield from chance.choices(every, k=BLOCK)
+
+
+def partitions(shares: tuple[float, ...], chance: random.Random) -> Iterator[int]:
+    """Partitions by their shares."""
+    bounds = list(accumulate(shares))
+    while True:
+        yield bisect(bounds, chance.random() * bounds[-1], hi=len(bounds) - 1)
+
+
+def records(stream: Stream, topics: tuple[str, ...], seed: str, begin: float, end: float) -> Iterator[Record]:
+    """What a stream sends.  It depends on the seed alone: not on the settings, nor on what the producer does.
+
+    Args:
+        topics: that it sends to, in turn.
+        begin: ms; records of closed callers are due then, all of them.
+    """
+    chances = {name: random.Random(f"{seed} {name}") for name in ("due", "value", "key", "partition")}
+    topic = cycle(topics)
+    value = values(stream.sizes, chances["value"])
+    key: Iterator[Any] = cycle((None,))
+    partition: Iterator[Any] = cycle((None,))
+    if stream.keys is not None:
+        key = keys(stream.keys, stream.key_sizes, chances["key"])
+    if stream.partitions:
+        partition = partitions(stream.partitions, chances["partition"])
+    due = cycle((begin,)) if stream.callers == "closed" else due_times(stream, chances["due"], begin, end)
+    return map(Record, due, topic, value, key, partition)
+
+
+class Caller(Ticket):
+    """One thread.  Threads of a stream share its records: who is free takes the next one.
+
+    It is also the ticket of its own wait for memory.
+
+    Args:
+        source: the records.
+        think_ms: of a closed caller, from the return of a call to the next; None for an open one.
+        record_ms: what a call takes.
+        wake_ms: from the end of a wait until the thread runs.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        source: Iterator[Record],
+        *,
+        think_ms: float | None,
+        record_ms: float,
+        wake_ms: float,
+        end: float,
+    ) -> None:
+        super().__init__()
+        self.held_since: float | None = None
+        """When the present call began, while it is held."""
+        self.record: Record | None = None
+        """What is sent next, or is being sent."""
+        self._producer = producer
+        self._agenda = producer.agenda
+        self._source = source
+        self._think_ms = think_ms
+        self._costs = (record_ms, wake_ms)
+        self._end = end
+        self._pending: PendingSend | None = None
+        self._woken = False
+
+    def begin(self, at: float) -> None:
+        """The thread starts."""
+        self._agenda.at(self._take(at), self._go)
+
+    def _take(self, free_at: float) -> float:
+        """Takes the next record; when it is sent.  Infinite if there is none."""
+        self.record = next(self._source, None)
+        if self.record is None:
+            return self._end
+        return free_at if self._think_ms is not None else max(self.record.due, free_at)
+
+    def _go(self) -> None:
+        """Sends what is due, until something else happens in the world, or the call is held."""
+        record_ms = self._costs[0]
+        agenda, producer = self._agenda, self._producer
+        now = agenda.clock.now()
+        while self.record is not None and now < self._end:
+            due, topic, value, key, partition = self.record
+            due = now if self._think_ms is not None else due
+            future = producer.path._try_send(topic, value, key, None, partition, None, on_delivery=None)
+            if future is None:
+                self._hold(due, now)
+                return
+            producer.accepted(future, due, now, 0.0)
+            at = self._take(now + record_ms + producer.charged_ms() + (self._think_ms or 0.0))
+            if at >= producer.next_at():
+                agenda.at(at, self._go)
+                return
+            agenda.move_to(at)
+            now = at
+
+    def left(self) -> int:
+        """How many records of an open caller were due and not sent; ends the records."""
+        if self._think_ms is not None:
+            return 0
+        first, self.record = self.record, None
+        return (first is not None) + sum(1 for _record in self._source)
+
+    # -- a call that is held -----------------------------------------------------------------------------
+
+    def _hold(self, due: float, now: float) -> None:
+        assert self.record is not None
+        _due, topic, value, key, partition = self.record
+        self.record = self.record._replace(due=due)
+        self.held_since = now
+        record = ProducerRecord(topic, value, key, partition=partition)
+        self._pending = PendingSend(self._producer.path, record, None)
+        # A little later, because a sum of times may end just before the limit.
+        self._agenda.at(now + self._pending.left() + SOON_MS, self._step, self._pending)
+        self._step(self._pending)
+
+    def wake(self) -> None:
+        """As ``Ticket.wake``."""
+        if not self._woken:
+            self._woken = True
+            self._agenda.at(self._agenda.clock.now() + self._costs[1], self._step, self._pending)
+
+    def _step(self, pending: PendingSend | None) -> None:
+        """Tries again: the caller was woken, or ``max.block.ms`` is over."""
+        if pending is None or pending is not self._pending:
+            return
+        self._woken = False
+        future = pending.step(self)
+        if future is None:
+            return
+        self._pending = None
+        pending.end(self)
+        assert self.record is not None and self.held_since is not None
+        now = self._agenda.clock.now()
+        self._producer.accepted(future, self.record.due, now, now - self.held_since)
+        self.held_since = None
+        self._agenda.at(self._take(now + self._costs[0] + (self._think_ms or 0.0)), self._go)

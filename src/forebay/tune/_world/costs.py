@@ -1,0 +1,32 @@
+"""Costs: what the producer's own work takes, of its sender's thread and of the threads that send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from forebay.tune._checks import number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Times in ms of one processor.  The defaults are guesses: measure where small times matter."""
+
+    wake: float = 0.05
+    """From an event until the sender's thread runs."""
+    turn: float = 0.02
+    request: float = 0.01
+    batch: float = 0.005
+    record: float = 0.0005
+    """Of a call of send."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            number(f"costs {field.name}", getattr(self, field.name), 0, 1000)
+
+    def of_turn(self, requests: int, batches: int) -> float:
+        """A turn of the sender's thread that wrote so much."""
+        return self.turn + self.request * requests + self.batch * batches
+
+
+NO_COSTS = Costs(wake=0, turn=0, request=0, batch=0, record=0)
+"""For tests: all times are those of the brokers and the wire."""

@@ -1,0 +1,238 @@
+"""Prediction: what a simulation said, as values; ``as_json`` has all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.tune._world.costs import Costs
+from forebay.tune.brokers import Brokers
+from forebay.tune.measures import CAUSES, POINTS, Histogram, Recorder
+from forebay.tune.workload import Workload
+
+VERSION = 1
+"""Of the JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A distribution of times, in ms."""
+
+    p50: float
+    p90: float
+    p99: float
+    p999: float
+    longest: float
+    mean: float
+
+    @classmethod
+    def of(cls, found: Histogram) -> Times:
+        """Of what was counted."""
+        p50, p90, p99, p999, longest = (found.quantile(share) for share in (0.5, 0.9, 0.99, 0.999, 1.0))
+        return cls(p50, p90, p99, p999, longest, round(found.mean(), 3))
+
+
+@dataclass(frozen=True, slots=True)
+class NodePrediction:
+    """What one broker gets of all producers; rates are a second's."""
+
+    node: int
+    requests_s: float
+    bytes_s: float
+    records_s: float
+    busy: float
+    """The share of its handlers' time."""
+    answer: Times
+    """From the writing of a request to its answer."""
+    throttled_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPrediction:
+    """``buffer.memory`` of one producer, in bytes; of several producers the fullest one's."""
+
+    limit: int
+    peak: int
+    mean: int
+    over_time: tuple[int, ...]
+    """The most in use in each part of the time, all parts of the same length."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutagePrediction:
+    """What an outage did."""
+
+    node: int
+    kind: str
+    seconds: tuple[float, float]
+    pool_peak: int
+    """The most memory in use from its beginning to the recovery."""
+    recovery_s: float | None
+    """From its end until latencies are what they were before; None: not within the simulated time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What settings give for a load, by the model."""
+
+    version: int
+    seed: int
+    seconds: float
+    """For which the load came."""
+    settings: Mapping[str, Any]
+    latency: Times
+    """From when a record was due until its acknowledgement."""
+    latency_from_call: Times
+    """From the call of send."""
+    parts: Mapping[str, Times]
+    """Of the latency: ``held`` in send, ``closing`` until the batch was closed or had lingered, ``waiting`` for the
+    node, ``flight`` until the answer."""
+    requests_s: float
+    bytes_s: float
+    fill: float
+    """Bytes of a batch by ``batch.size``."""
+    records_a_batch: float
+    batches_a_request: float
+    causes: Mapping[str, float]
+    """The share of batches that were closed because they were ``full``, had no room for the ``next`` record, had
+    lingered (``linger``), were taken ``along`` by a request, or because ``memory`` was exhausted."""
+    pool: PoolPrediction
+    nodes: tuple[NodePrediction, ...]
+    sent: int
+    acknowledged: int
+    failed: Mapping[str, int]
+    """Records by why: the phase in which their time ran out, or the error; those that send refused are in here."""
+    backlog: int
+    """Records that were due and not sent at the end, because all callers were held."""
+    holds: int
+    """Calls of send that had to wait for memory."""
+    longest_hold_ms: float
+    retries: int
+    """Batches that were sent once more."""
+    cpu: float
+    """The share of one processor that the producer takes, by the given costs."""
+    outages: tuple[OutagePrediction, ...]
+    distribution: tuple[tuple[float, int], ...]
+    """The latency: upper bound (ms) and count."""
+    assumptions: tuple[str, ...]
+
+    @property
+    def lost(self) -> int:
+        """Records that failed."""
+        return sum(self.failed.values())
+
+    @property
+    def served(self) -> bool:
+        """Whether every record came through, and callers kept up with the load."""
+        return not self.lost and self.backlog <= max(10, self.sent // 100)
+
+    def figures(self) -> dict[str, float]:
+        """What a Goal looks at, by its names."""
+        return {
+            "p50_ms": self.latency.p50,
+            "p99_ms": self.latency.p99,
+            "memory": self.pool.peak,
+            "lost": self.lost,
+            "hold_ms": self.longest_hold_ms,
+            "requests": self.requests_s,
+            "latency": self.latency.p99,
+            "cpu": self.cpu,
+            "bytes": self.bytes_s,
+        }
+
+    def as_json(self) -> str:
+        """All of it; the same simulation gives the same text."""
+        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def prediction_of(
+    found: Recorder, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
+) -> Prediction:
+    """What a run said."""
+    seconds = found.seconds
+    nodes = found.nodes.values()
+    batches, records = (sum(getattr(node, name) for node in nodes) for name in ("batches", "records"))
+    requests = sum(node.requests for node in nodes)
+    return Prediction(
+        version=VERSION,
+        seed=seed,
+        seconds=seconds,
+        settings=dict(settings),
+        latency=Times.of(found.from_due),
+        latency_from_call=Times.of(found.from_call),
+        parts={name: Times.of(getattr(found, name)) for name in ("held", "closing", "waiting", "flight")},
+        requests_s=round(requests / seconds, 3),
+        bytes_s=round(sum(node.size for node in nodes) / seconds, 1),
+        fill=_ratio(found.batch_bytes, batches * found.batch_size),
+        records_a_batch=_ratio(records, batches),
+        batches_a_request=_ratio(batches, requests),
+        causes={cause: _ratio(found.causes[cause], batches) for cause in CAUSES},
+        pool=_pool(found),
+        nodes=_nodes(found, brokers),
+        sent=found.sent,
+        acknowledged=found.acknowledged,
+        failed=dict(sorted(found.failed.items())),
+        backlog=found.backlog,
+        holds=len(found.holds),
+        longest_hold_ms=round(max(found.holds, default=0.0), 3),
+        retries=found.retries,
+        cpu=_ratio(found.cpu_ms + found.sent * costs.record, load.producers * seconds * 1000),
+        outages=_outages(found, brokers),
+        distribution=tuple(found.from_due.buckets()),
+        assumptions=_assumptions(load, costs),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _pool(found: Recorder) -> PoolPrediction:
+    return PoolPrediction(found.memory, found.pool_peak, round(sum(found.pool) / POINTS), tuple(found.pool))
+
+
+def _nodes(found: Recorder, brokers: Brokers) -> tuple[NodePrediction, ...]:
+    return tuple(
+        NodePrediction(
+            node=number,
+            requests_s=round(node.requests / found.seconds, 3),
+            bytes_s=round(node.size / found.seconds, 1),
+            records_s=round(node.records / found.seconds, 1),
+            busy=_ratio(node.busy_ms, brokers.nodes[number - 1].handlers * found.seconds * 1000),
+            answer=Times.of(node.latency),
+            throttled_ms=node.throttled_ms,
+        )
+        for number, node in found.nodes.items()
+    )
+
+
+def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
+    width = found.seconds / POINTS
+    told: list[OutagePrediction] = []
+    for outage in brokers.outages:
+        begin, end = outage.seconds
+        if begin >= found.seconds:
+            continue
+        first, last = math.floor(begin / width), min(math.ceil(end / width), POINTS)
+        # Not the longest: a record that was under way when the outage began had to wait for its end.
+        before = sorted(found.slowest[:first])
+        normal = 2 * before[len(before) * 9 // 10] if before else 0.0
+        slow = [place for place in range(first, POINTS) if normal and found.slowest[place] > normal]
+        over = slow[-1] + 1 if slow else first
+        recovery = max(0.0, round(over * width - end, 3)) if over < POINTS else None
+        peak = max(found.pool[first : max(over, last)], default=0)
+        told.append(OutagePrediction(outage.node, outage.kind, outage.seconds, peak, recovery))
+    return tuple(told)
+
+
+def _assumptions(load: Workload, costs: Costs) -> tuple[str, ...]:
+    said = ["one connection of a producer is served one request at a time", "the machine of the producer never stalls"]
+    if costs == Costs():
+        said.append("the times of the client's own work are guesses")
+    if load.compression is not None:
+        said.append(f"every batch compresses to {load.compression.ratio:g} of its bytes")
+    return tuple(said)

@@ -1,0 +1,83 @@
+"""What comes out of a simulation, as values and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from forebay.tune import predict
+from forebay.tune.brokers import Brokers, Outage
+from forebay.tune.goal import Goal
+from forebay.tune.measures import CAUSES, POINTS
+from forebay.tune.prediction import Prediction
+from forebay.tune.workload import Workload
+
+
+@pytest.fixture(scope="module")
+def plain() -> Prediction:
+    return predict(Workload(rate=1000, topics={"orders": 4}), {"linger.ms": 5}, brokers=Brokers.alike(2), seconds=3)
+
+
+def test_its_json_has_all_of_it_and_begins_with_the_version(plain: Prediction) -> None:
+    found = json.loads(plain.as_json())
+    assert list(found) == [field.name for field in dataclasses.fields(Prediction)]
+    assert (next(iter(found)), found["version"]) == ("version", 1)
+    assert found["latency"]["p99"] == plain.latency.p99
+    assert len(found["pool"]["over_time"]) == POINTS
+
+
+def test_its_figures_agree_with_each_other(plain: Prediction) -> None:
+    assert plain.sent == plain.acknowledged + plain.lost
+    assert plain.served
+    assert sum(plain.causes.values()) == pytest.approx(1, abs=0.001)
+    assert set(plain.causes) == set(CAUSES)
+    assert plain.requests_s == pytest.approx(sum(node.requests_s for node in plain.nodes), abs=0.01)
+    records_s = plain.requests_s * plain.batches_a_request * plain.records_a_batch
+    assert records_s == pytest.approx(1000, rel=0.05)
+    mean = sum(times.mean for times in plain.parts.values())
+    assert mean == pytest.approx(plain.latency.mean, abs=0.01)
+    assert sum(count for _bound, count in plain.distribution) == plain.acknowledged
+    assert 0 < plain.nodes[0].busy < 0.1
+    assert 0 < plain.cpu < 0.1
+
+
+def test_quantiles_are_in_order(plain: Prediction) -> None:
+    times = plain.latency
+    assert times.p50 <= times.p90 <= times.p99 <= times.p999 <= times.longest
+
+
+def test_a_goal_can_be_held_against_it(plain: Prediction) -> None:
+    assert Goal(p99_ms=1000, lost=0).broken(plain.figures()) == []
+    (broken,) = Goal(p99_ms=0.5, memory="1 GiB").broken(plain.figures())  # type: ignore[arg-type]
+    assert broken.startswith("p99_ms is ")
+
+
+def test_what_an_outage_did() -> None:
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(2, 4)), Outage(node=1, seconds=(50, 60))])
+    found = predict(Workload(rate=1000, sizes=1000), {"linger.ms": 5}, brokers=brokers, seconds=8)
+    (outage,) = found.outages
+    assert (outage.node, outage.kind, outage.seconds) == (1, "silent", (2, 4))
+    assert 1_500_000 < outage.pool_peak <= found.pool.peak
+    assert outage.recovery_s is not None
+    assert outage.recovery_s < 1
+
+
+def test_an_outage_that_it_does_not_recover_from() -> None:
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(2, 4))], bandwidth=1_100_000)
+    found = predict(Workload(rate=1000, sizes=1000), brokers=brokers, seconds=8)
+    assert found.outages[0].recovery_s is None
+
+
+def test_a_load_that_is_not_served() -> None:
+    lost = predict(Workload(rate=100, sizes=[100, 2_000_000]), seconds=2)
+    assert (lost.served, lost.lost, set(lost.failed)) == (False, lost.sent // 2, {"MESSAGE_TOO_LARGE"})
+    memory: dict[str, Any] = {"buffer.memory": 1 << 20}
+    held = predict(Workload(rate=1000, sizes=10_000), memory, brokers=Brokers.alike(1, bandwidth=1_000_000), seconds=3)
+    assert (held.served, held.lost, held.backlog > 1000) == (False, 0, True)
+
+
+def test_what_it_assumes(plain: Prediction) -> None:
+    assert "the times of the client's own work are guesses" in plain.assumptions
