@@ -103,6 +103,7 @@ SMALL = {
     "forebay/_transactions/state.py": "The table of states.",
     "forebay/_runtime/version.py": "The build reads it without importing the package.",
     "forebay/cli/console.py": "The flags of one foreign command.",
+    "forebay/cli/tune.py": "A command of its own, imported when it is used.",
     "forebay/cli/failure.py": "How every command ends.",
     "forebay/cli/input/rows.py": "A type that every input makes, and how cells become bytes.",
     "forebay/cli/payloads.py": "Data for `forebay perf`; no record passes it elsewhere.",

@@ -16,6 +16,7 @@ with of_extra(__name__, "cli"):
 from forebay import implementation
 from forebay.cli import flags
 from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
+from forebay.cli.properties import pairs
 from forebay.cli.report.progress import WAIT_S
 
 if TYPE_CHECKING:
@@ -344,6 +345,41 @@ def doctor(topic: str | None, master: str | None, spark: bool, **values: Any) ->
 
     given = flags.given_options(values, "-X").values
     return command.run({f"kafka.{name}": value for name, value in given.items()}, topic, master, write)
+
+
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def tune(context: click.Context) -> None:
+    """What settings of a producer give for a load, by a simulation: no broker is needed."""
+    show_alone(context)
+
+
+@tune.command()
+@click.argument("path", required=False, metavar="[FILE]")
+def init(path: str | None) -> int:
+    """Write a commented file that describes a load, to begin with: load.toml, if no other is named."""
+    from forebay.cli import tune as command
+
+    return command.init(path or command.DEFAULT_FILE, write)
+
+
+@tune.command()
+@click.argument("path", metavar="FILE")
+@click.option("-X", "options", multiple=True, metavar="NAME=VALUE", help="A setting that replaces the file's.")
+@click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
+)
+@click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
+def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None) -> int:
+    """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
+
+    The exit code is 1 if the load is not served, or a limit of the goal is not kept.
+    """
+    from forebay.cli import tune as command
+
+    changed = pairs(options, "-X")
+    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds)
 
 
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}

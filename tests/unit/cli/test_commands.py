@@ -26,7 +26,7 @@ def test_help_lists_every_command_and_documents_every_flag() -> None:
     shown = runner.invoke(cli, ["--help"])
     assert shown.exit_code == 0
     own = {"produce", "kcat", "console-producer", "perf", "broker", "top", "topics", "tail", "doctor"}
-    assert set(cli.commands) == own | {"config", "pipeline", "transactions"}
+    assert set(cli.commands) == own | {"config", "pipeline", "transactions", "tune"}
     assert all(f"\n  {name} " in shown.output for name in cli.commands)
     for name in sorted(own):
         options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
@@ -49,7 +49,7 @@ def groups(command: click.Command, *words: str) -> list[tuple[str, ...]]:
 
 def test_a_group_alone_shows_its_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     found = groups(cli)
-    assert {(), ("pipeline",), ("transactions",)} <= {*found}
+    assert {(), ("pipeline",), ("transactions",), ("tune",)} <= {*found}
     for words in found:
         assert execute([*words]) == 2
         shown = capsys.readouterr()

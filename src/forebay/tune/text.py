@@ -1,0 +1,169 @@
+"""A prediction in at most 40 lines of text, for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from forebay.tune.brokers import Brokers
+from forebay.tune.goal import Goal
+from forebay.tune.prediction import NodePrediction, Prediction, Times
+from forebay.tune.workload import Cycle, Lognormal, Sizes, Stream, Workload
+
+WIDTH = 110
+"""Of what may be long."""
+MOST_NODES = 3
+MOST_STREAMS = 2
+MOST_TOPICS = 4
+MOST_OUTAGES = 3
+PARTS = {
+    "held": "held in send",
+    "closing": "until its batch was closed",
+    "waiting": "until the node took it",
+    "flight": "in flight",
+}
+CAUSES = {
+    "full": "full",
+    "next": "no room for the next record",
+    "linger": "linger over",
+    "along": "taken along",
+    "memory": "memory exhausted",
+}
+UNITS = ("B", "KiB", "MiB", "GiB")
+
+
+def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: Goal) -> str:
+    """The lines, each with its end."""
+    lines = [
+        *_question(found, load, brokers),
+        "",
+        *_latency(found),
+        "",
+        *_flow(found),
+        *_nodes(found.nodes),
+        *_trouble(found),
+        *_goal(found, goal),
+        *textwrap.wrap(f"{'assumed':<10}{'; '.join(found.assumptions)}", WIDTH, subsequent_indent=" " * 10),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[str]:
+    streams = [*map(_stream, load.streams[:MOST_STREAMS])]
+    if len(load.streams) > MOST_STREAMS:
+        streams.append(f"and {len(load.streams) - MOST_STREAMS} more")
+    for number, text in enumerate(streams):
+        yield f"{'load' if number == 0 else '':<10}{text}"
+    topics = ", ".join(f"{name} ({count})" for name, count in load.topics[:MOST_TOPICS])
+    more = f" and {len(load.topics) - MOST_TOPICS} more" if len(load.topics) > MOST_TOPICS else ""
+    nodes, producers = _counted(len(brokers.nodes), "node"), _counted(load.producers, "producer")
+    yield f"{'topics':<10}{topics}{more}; {nodes}, {producers}"
+    settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
+    yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
+    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}"
+
+
+def _stream(stream: Stream) -> str:
+    if stream.callers == "closed":
+        rate = f"{_counted(stream.threads, 'thread')}, {stream.think_ms:g} ms between calls"
+    elif isinstance(stream.rate, float):
+        rate = f"{stream.rate:,g} records/s"
+    else:
+        rate = f"{min(rate for _at, rate in stream.rate):,g} to {stream.mean_rate:,g} records/s"
+    burst = "" if stream.burst is None else f" for {stream.burst.on_ms:g} ms, none for {stream.burst.off_ms:g} ms"
+    keys = "" if stream.keys is None else f", {stream.keys.count:,} keys"
+    where = "" if stream.topic is None else f", to {stream.topic}"
+    return f"{rate}{burst}, values of {_sizes(stream.sizes)}{keys}{where}"
+
+
+def _sizes(sizes: Sizes) -> str:
+    if isinstance(sizes, Lognormal):
+        return f"{sizes.median:,g} B in the median"
+    numbers = sizes.values if isinstance(sizes, Cycle) else [size for size, _share in sizes.pairs]
+    shown = " and ".join(f"{size:,}" for size in numbers[:3])
+    return f"{shown} B{' and others' if len(numbers) > 3 else ''}"
+
+
+def _latency(found: Prediction) -> Iterator[str]:
+    yield f"{'latency, ms':<30}{'p50':>10}{'p99':>10}{'p99.9':>10}{'longest':>10}"
+    yield _times("from due to acknowledged", found.latency)
+    if found.latency_from_call != found.latency:
+        yield _times("from the call of send", found.latency_from_call)
+    for name, label in PARTS.items():
+        if found.parts[name].longest > 0:
+            yield _times(f"  {label}", found.parts[name])
+
+
+def _times(label: str, times: Times) -> str:
+    numbers = (times.p50, times.p99, times.p999, times.longest)
+    return f"{label:<30}{''.join(f'{ms:>10,.2f}' for ms in numbers)}"
+
+
+def _flow(found: Prediction) -> Iterator[str]:
+    causes = ", ".join(f"{CAUSES[cause]} {share:.0%}" for cause, share in _largest(found.causes) if share >= 0.005)
+    yield f"{'batches':<10}{found.records_a_batch:,.1f} records, {found.fill:.1%} full; closed: {causes or 'none'}"
+    yield (
+        f"{'requests':<10}{found.requests_s:,.1f}/s with {found.batches_a_request:,.1f} batches, "
+        f"{in_bytes(found.bytes_s)}/s"
+    )
+    pool = found.pool
+    yield f"{'memory':<10}{in_bytes(pool.peak)} at most, of {in_bytes(pool.limit)}"
+    if found.holds:
+        yield f"{'held':<10}{_counted(found.holds, 'call')} of send, the longest for {found.longest_hold_ms:,.0f} ms"
+    yield f"{'processor':<10}{found.cpu:.1%} of one"
+
+
+def _nodes(nodes: Iterable[NodePrediction]) -> Iterator[str]:
+    busiest = sorted(nodes, key=lambda node: (-node.busy, node.node))
+    for node in busiest[:MOST_NODES]:
+        throttled = f", throttled for {node.throttled_ms:,} ms" if node.throttled_ms else ""
+        yield (
+            f"{f'node {node.node}':<10}{node.requests_s:,.1f} requests/s, {in_bytes(node.bytes_s)}/s, handlers busy "
+            f"{node.busy:.1%}, answers in {node.answer.p50:,.1f} ms (p99 {node.answer.p99:,.1f}){throttled}"
+        )
+    if len(busiest) > MOST_NODES:
+        yield f"{'':<10}and {len(busiest) - MOST_NODES} nodes that are less busy"
+
+
+def _trouble(found: Prediction) -> Iterator[str]:
+    for outage in found.outages[:MOST_OUTAGES]:
+        begin, end = outage.seconds
+        over = "not over in the simulated time"
+        if outage.recovery_s is not None:
+            over = f"over {outage.recovery_s:,.1f} s after its end"
+        yield (
+            f"{'outage':<10}node {outage.node} {outage.kind}, {begin:g} to {end:g} s: memory up to "
+            f"{in_bytes(outage.pool_peak)}, {over}"
+        )
+    if found.lost:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in _largest(found.failed)[:4])
+        yield f"{'lost':<10}{_counted(found.lost, 'record')}: {reasons}"
+    if found.backlog:
+        yield f"{'backlog':<10}{_counted(found.backlog, 'record')} not sent in time, because callers were held"
+    if not found.served:
+        yield f"{'':<10}the load is not served by these settings"
+
+
+def _goal(found: Prediction, goal: Goal) -> Iterator[str]:
+    broken = goal.broken(found.figures())
+    for number, text in enumerate(broken):
+        yield f"{'goal' if number == 0 else '':<10}not kept: {text}"
+    if goal.limits() and not broken:
+        yield f"{'goal':<10}kept: {', '.join(f'{name} {limit:g}' for name, limit in goal.limits().items())}"
+
+
+def _largest(shares: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def in_bytes(size: float) -> str:
+    """``12.3 KiB``."""
+    number, unit = float(size), 0
+    while number >= 1024 and unit < len(UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:,.0f} {UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {UNITS[unit]}"
