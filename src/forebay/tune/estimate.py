@@ -1,0 +1,295 @@
+"""Closed forms for what settings give: no simulation, about a millisecond a setting.
+
+They choose candidates and explain; what is proposed is judged by simulation.  Plain numbers go in: what a node gets,
+what a request costs it, the settings.  Rates are records a second, times milliseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from forebay.errors import IllegalArgumentError
+from forebay.tune.cycles import ONE, Cycle, cycle
+from forebay.tune.latency import Latency, latency, later_of, mixed, uniform, waiting
+from forebay.tune.node import BATCH_OVERHEAD, MIB, STAYS, NodeCost, NodeLoad, NodeRequests, Settings
+from forebay.tune.queueing import (
+    NONE,
+    Arrivals,
+    Wait,
+    bunch_gap,
+    handler_wait,
+    line_wait,
+    merging,
+    slot_gap,
+    slot_waits,
+)
+
+ROUNDS = 6
+"""Of the iteration for requests that grow while they wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Mean ms of a record's latency, by what it waits for."""
+
+    linger: float
+    slot: float
+    line: float
+    wire: float
+    round_trip: float
+    service: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEstimate:
+    """What a node gets of the settings.
+
+    lingers: share of the cycles that ``linger.ms`` ends; a full batch ends the others.
+    busy: share of the time in which the broker serves this producer's connection.
+    used: share of what the connection can take, while the sticky partition is on this node: slots, wire or broker.
+    slots_enough: requests in flight beyond which more buy no rate.
+    capacity: records a second at most.
+    pool_record: bytes of the pool for a record in full batches, as they wait while the node is away.
+    pool_steady: bytes of the pool in use.
+    """
+
+    rate: float
+    requests: float
+    records_request: float
+    records_batch: float
+    batches_request: float
+    fill: float
+    latency: Latency
+    parts: Parts
+    lingers: float
+    busy: float
+    used: float
+    slots_enough: int
+    capacity: float
+    pool_record: float
+    pool_steady: float
+    bytes: float
+
+    @property
+    def overload(self) -> bool:
+        return self.rate >= self.capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the settings give: of all nodes, and of each."""
+
+    nodes: tuple[NodeEstimate, ...]
+    latency: Latency
+    requests: float
+    records_batch: float
+    fill: float
+    pool: float
+    bytes: float
+    busy: float
+    used: float
+    overload: bool
+
+
+def estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings) -> Estimate:
+    """What the settings give for this load.
+
+    Under overload the figures are those of a node that is as busy as it can be, and the latency is infinite.
+    """
+    used = [(load, cost) for load, cost in nodes if load.rate > 0]
+    if not used:
+        raise IllegalArgumentError("rate must be above 0 for at least one node, all are 0")
+    filling = math.fsum(load.rate for load, _ in used if load.partition_shares is None)
+    found = tuple(_Steps(load, cost, settings, filling).estimate() for load, cost in used)
+    rate = math.fsum(node.rate for node in found)
+    batches = math.fsum(node.requests * node.batches_request for node in found)
+    return Estimate(
+        nodes=found,
+        latency=mixed([(node.rate / rate, node.latency) for node in found]),
+        requests=math.fsum(node.requests for node in found),
+        records_batch=rate / batches,
+        fill=math.fsum(node.fill * node.requests * node.batches_request for node in found) / batches,
+        pool=math.fsum(node.pool_steady for node in found),
+        bytes=math.fsum(node.bytes for node in found),
+        busy=max(node.busy for node in found),
+        used=max(node.used for node in found),
+        overload=any(node.overload for node in found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """``gap``: ms between requests; ``held``: share of the requests that wait for a slot."""
+
+    gap: float
+    held: float
+    turnaround: float
+    bunch: float
+    line: Wait
+
+
+def bounded(wait: Wait, most: float) -> Latency:
+    """A wait that no more than ``most`` is left of, because the rest is spent before a slot is free."""
+    free = waiting(wait.chance, wait.mean)
+    return latency((min(point, most), weight) for point, weight in free.weighted())
+
+
+@dataclass(slots=True)
+class _Steps(NodeRequests):
+    """The steps of the estimate for one node; rates are records a ms in here."""
+
+    def batches_sent(self, free: Cycle, flow: _Flow) -> float:
+        """Batches of a request, as requests go: what gathers for a slot ends with a batch that is not full."""
+        records, slots = flow.gap * self.fill_rate, self.settings.in_flight
+        if flow.held <= 0 or records <= 1:
+            return self.batches(records)
+        early = min(records, max(1.0, flow.bunch * self.fill_rate))
+        late = records * slots - early * (slots - 1)
+        gathered = (self.gathered(early) * (slots - 1) + self.gathered(late)) / slots
+        found = self.batches(records) * (1 - flow.held) + gathered * flow.held
+        return min(records, max(found, records / self.packing.mean))
+
+    def flow(self, free: Cycle) -> _Flow:
+        """How often requests go once they wait for slots and for each other.
+
+        A request that waits gets larger, so the steps are taken again until they agree.
+        """
+        arrivals = free.arrivals
+        saturated, in_flight = self.saturated_gap(), self.settings.in_flight
+        flow = _Flow(max(free.mean, saturated), 0.0, 0.0, 0.0, NONE)
+        for _ in range(ROUNDS):
+            records = self.fill_rate * flow.gap
+            service = self.service(records)
+            turnaround = self.turnaround(records)
+            gap, held = slot_gap(arrivals, turnaround, in_flight)
+            line = self.line(free, flow.gap, records)
+            if in_flight > 1 and line.chance > 0:
+                longest = self.slowest(records)
+                merged = line.longer((in_flight - 1) * longest) * merging(arrivals, longest)
+                gap = max(gap, free.mean / (1 - merged))
+            gap = min(max(gap, saturated), max(free.mean, self.most_records / self.fill_rate))
+            flow = _Flow(gap, held, turnaround, bunch_gap(arrivals, held, turnaround, service, in_flight), line)
+        return flow
+
+    def restarted(self, free: Cycle, flow: _Flow) -> _Flow:
+        """The same, with the requests that find all slots free whenever the sticky partition comes to this node."""
+        if self.visits > STAYS or flow.gap <= free.mean:
+            return flow
+        stay = (self.packing.mean + flow.gap * self.fill_rate / 2) / self.fill_rate
+        more = self.settings.in_flight * (1 - free.mean / flow.gap) * (1 - self.visits)
+        return replace(flow, gap=max(free.mean, stay / (stay / flow.gap + more)))
+
+    def saturated(self, free: Cycle, flow: _Flow) -> bool:
+        """Whether the connection is never idle, so that only larger requests keep it from falling behind."""
+        return free.mean < flow.gap <= self.saturated_gap() * 1.001
+
+    def before(self, free: Cycle, flow: _Flow) -> tuple[Latency, float]:
+        """The wait of a record until its request goes, and how much of its mean is for a slot."""
+        slots = self.settings.in_flight
+        if self.saturated(free, flow):
+            return latency(uniform(0.0, flow.gap)), flow.gap / 2
+        closing = latency(free.waits)
+        if flow.held <= 0:
+            return closing, 0.0
+        window = slot_waits(
+            free.arrivals,
+            gap=flow.gap,
+            bunch=flow.bunch,
+            held=flow.held,
+            service=self.service(flow.gap * self.fill_rate),
+            turnaround=flow.turnaround,
+            in_flight=slots,
+        )
+        total = sum(weight for _, weight in window)
+        found = later_of(closing, latency([*window, (0.0, max(0.0, 1.0 - total))]))
+        return found, max(0.0, found.mean - closing.mean)
+
+    def line(self, free: Cycle, gap: float, records: float) -> Wait:
+        """The wait for the requests before one, on the wire or at the broker."""
+        if self.settings.in_flight == 1:
+            return NONE
+        slowest, variance = self.slowest(records), self.service_variance(records, free.lingers)
+        if self.visits > STAYS or (free.lingers > 0.5 and slowest < gap):
+            return line_wait(Arrivals(gap, free.variance, free.shortest), slowest, variance)
+        # Full batches, each for any of the nodes: the time to the next one for this node is geometric.
+        mean = gap / self.visits
+        of_gaps = (1 - self.visits) + self.visits * free.variance / free.mean**2
+        return line_wait(Arrivals(mean, of_gaps * mean * mean), slowest, variance)
+
+    def estimate(self) -> NodeEstimate:
+        free = cycle(self.fill_rate, self.settings.linger_ms, self.packing, self.groups)
+        flow = self.restarted(free, self.flow(free))
+        records = flow.gap * self.fill_rate
+        batches = self.batches_sent(free, flow)
+        requests = self.rate / records
+        service = self.service(records)
+        wait, parts = self.latency(free, flow, records)
+        capacity = self.capacity()
+        overload = self.rate >= capacity
+        settings = self.settings
+        batch = records * self.sent / batches + BATCH_OVERHEAD
+        room = settings.batch_size + records / batches * self.oversize
+        return NodeEstimate(
+            rate=self.load.rate,
+            requests=requests * 1000,
+            records_request=records,
+            records_batch=records / batches,
+            batches_request=batches,
+            fill=min(1.0, batch / room),
+            latency=wait,
+            parts=parts,
+            lingers=free.lingers,
+            busy=1.0 if overload else min(1.0, service * requests),
+            used=min(1.0, max(self.rate / capacity, self.slowest(records) / flow.gap)),
+            slots_enough=math.ceil(self.cost.rtt_ms / flow.gap) + 1,
+            capacity=capacity * 1000,
+            pool_record=max(self.load.size, settings.batch_size / self.packing.mean),
+            pool_steady=self.pool(records / batches, batch, wait),
+            bytes=requests * 1000 * self.size(records),
+        )
+
+    def latency(self, free: Cycle, flow: _Flow, records: float) -> tuple[Latency, Parts]:
+        """The waits of a record, added up."""
+        service, wire, rtt = self.service(records), self.cost.wire(self.size(records)), self.cost.rtt_ms
+        slots = self.settings.in_flight
+        before, slot = self.before(free, flow)
+        if self.saturated(free, flow):
+            line = latency([(max(0.0, slots * flow.gap - rtt - service - wire), 1.0)])
+        else:
+            # The rest is waited for in the producer, until the next request takes along all that is there.
+            line = bounded(flow.line, (slots - 0.5) * self.slowest(records))
+        others = handler_wait(self.cost.handlers, self.cost.others_busy, service)
+        found = before.plus(line)
+        if others.chance > 0:
+            found = found.plus(waiting(others.chance, others.mean))
+        parts = Parts(
+            linger=max(0.0, before.mean - slot),
+            slot=slot,
+            line=line.mean + others.chance * others.mean,
+            wire=wire,
+            round_trip=rtt,
+            service=service,
+        )
+        found = self.of_size(found, wire + rtt + service)
+        if self.rate >= self.capacity():
+            return latency([(math.inf, 1.0)]), parts
+        return found.later(wire + rtt + service), parts
+
+    def of_size(self, found: Latency, base: float) -> Latency:
+        """With what a record that is larger or smaller than the others adds itself."""
+        per_byte = (self.cost.per_mib_ms / MIB + 1000 / self.cost.bandwidth) * self.settings.compression_ratio
+        sizes = [size for size, _ in self.load.sizes]
+        if (max(sizes) - min(sizes)) * per_byte < base / 20:
+            return found
+        mean = self.load.size
+        return found.plus(latency(((size - mean) * per_byte, share) for size, share in self.load.sizes))
+
+    def pool(self, records: float, batch: float, wait: Latency) -> float:
+        """Bytes of the pool in use: open batches, and what waits for its answer, in chunks as the accumulator takes."""
+        chunk = batch * 9 / 8
+        if chunk > self.settings.batch_size / 2:
+            chunk = max(batch, self.settings.batch_size)
+        opened = sum(group.count for group in self.groups) if self.groups is not ONE else 1
+        return opened * chunk + self.rate * chunk / records * wait.p999
