@@ -1,0 +1,145 @@
+"""Runs of several settings side by side, on the same arrivals, until it is clear which are better.
+
+Two settings are compared by the differences of their runs with the same seed.  What chance does to both alike leaves
+no trace in them, so few short runs suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of
+from forebay.tune.node import Settings
+
+T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+"""Student's t for 95 % on both sides, by degrees of freedom from 1."""
+T_95_OF_MANY = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is run.
+
+    first_seeds, first_seconds: of all candidates.
+    most_seeds: until fewer are left.
+    last: so many run longer, with ``last_seeds`` new seeds of ``last_seconds``.
+    trial_seconds: of a trial.
+    least_gain: a smaller gain, of the loss of the present settings, is none.
+    """
+
+    first_seeds: int = 3
+    first_seconds: float = 5.0
+    most_seeds: int = 8
+    last: int = 4
+    last_seeds: int = 3
+    last_seconds: float = 20.0
+    trial_seconds: float = 10.0
+    least_gain: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The mean of paired differences, its standard error, and their number."""
+
+    mean: float
+    error: float
+    count: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is above 0 with 95 %."""
+        if self.count < 2:
+            return False
+        t = T_95[self.count - 2] if self.count - 2 < len(T_95) else T_95_OF_MANY
+        return self.mean > t * self.error and self.mean > 0
+
+
+def paired(worse: Sequence[float], better: Sequence[float]) -> Paired:
+    """How much larger the values of ``worse`` are, one by one."""
+    differences = [one - other for one, other in zip(worse, better, strict=True)]
+    count = len(differences)
+    mean = math.fsum(differences) / count
+    squares = math.fsum((each - mean) ** 2 for each in differences)
+    return Paired(mean, math.sqrt(squares / (count - 1) / count) if count > 1 else math.inf, count)
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What a run is of, beside the settings."""
+
+    seed: int
+    seconds: float
+    variation: Variation = AS_IT_IS
+
+
+@dataclass(slots=True)
+class Race:
+    """All runs so far; none is made twice.
+
+    scale: the value of what is to be least that counts as 1.
+    seed: of the whole search; each run's seed is made of it.
+    """
+
+    simulate: Simulate
+    objective: Objective
+    seed: int
+    effort: Effort = field(default_factory=Effort)
+    scale: float = 1.0
+    runs: dict[Settings, dict[RunKey, Figures]] = field(default_factory=dict)
+    used_seeds: int = 0
+
+    def new_keys(self, count: int, seconds: float) -> list[RunKey]:
+        """Runs with seeds that nothing has been run with."""
+        first, self.used_seeds = self.used_seeds, self.used_seeds + count
+        return [RunKey(self.seed * 1000 + first + number, seconds) for number in range(count)]
+
+    def run(self, settings: Settings, key: RunKey) -> Figures:
+        """One run, or what it gave before."""
+        done = self.runs.setdefault(settings, {})
+        if key not in done:
+            done[key] = self.simulate(settings, key.seed, key.seconds, key.variation)
+        return done[key]
+
+    def losses(self, settings: Settings, keys: Collection[RunKey]) -> list[float]:
+        """Of these runs, in their order."""
+        return [self.objective.loss(self.run(settings, key), self.scale) for key in keys]
+
+    def compared(self, worse: Settings, better: Settings, keys: Collection[RunKey]) -> Paired:
+        """How much larger the loss of ``worse`` is."""
+        return paired(self.losses(worse, keys), self.losses(better, keys))
+
+    def mean(self, settings: Settings, keys: Collection[RunKey]) -> Figures:
+        """Over these runs."""
+        return mean_of([self.run(settings, key) for key in keys])
+
+    def ranked(self, settings: Collection[Settings], keys: Collection[RunKey]) -> list[Settings]:
+        """Best first; of equal ones in the order in which they were given."""
+        return sorted(settings, key=lambda each: math.fsum(self.losses(each, keys)))
+
+    def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
+        """At most ``effort.last`` of the candidates, best first.
+
+        All run with the same seeds.  Of the worse half those leave that are clearly worse than the best; if none is,
+        all run once more.
+        """
+        left = list(dict.fromkeys(candidates))
+        keys = self.new_keys(self.effort.first_seeds, self.effort.first_seconds)
+        left = self.ranked(left, keys)
+        while len(left) > self.effort.last:
+            half = max(self.effort.last, (len(left) + 1) // 2)
+            best = left[0]
+            worse = [each for each in left[half:] if self.compared(each, best, keys).clear]
+            if worse:
+                left = [each for each in left if each not in worse]
+            elif len(keys) >= self.effort.most_seeds:
+                break
+            else:
+                keys += self.new_keys(1, self.effort.first_seconds)
+                left = self.ranked(left, keys)
+        return left[: self.effort.last]
+
+    def last_keys(self) -> list[RunKey]:
+        """The longer runs of those that are left."""
+        return self.new_keys(self.effort.last_seeds, self.effort.last_seconds)

@@ -1,0 +1,291 @@
+"""The search for settings: a grid, cut down by closed forms, raced in simulation, tried, and only then proposed.
+
+What is proposed keeps every limit in each trial, by the model, and is clearly better than the present settings and than
+the defaults.  Else the outcome is to leave the settings, with the reason.  Acknowledgements, idempotence, keys and
+partitions are never changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Literal
+
+from forebay.tune.estimate import Estimate
+from forebay.tune.figures import Broken, Figures, Objective, Simulate, Variation
+from forebay.tune.node import BATCH_OVERHEAD, MIB, Settings
+from forebay.tune.outages import Outage, fitted
+from forebay.tune.racing import Effort, Paired, Race, RunKey
+
+LINGERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+BATCHES = tuple(1 << power for power in range(14, 21))
+IN_FLIGHT = (1, 2, 3, 5)
+COMMONEST = 3
+"""Sizes of records of which sums are tried."""
+MULTIPLES = (1, 2, 3, 4)
+SPARE = 4
+"""Bytes by which a record's overhead may grow with its place in the batch."""
+BEST = 10
+"""Candidates by the objective that are simulated."""
+OF_FRONT = 4
+"""Candidates of the front that are simulated, from the fastest to the one with the fewest requests."""
+SLACK = 0.2
+"""Excess over a limit that closed forms may be wrong by."""
+SAME = 0.01
+"""Candidates whose figures differ by less, of each, are the same to the closed forms."""
+MORE_RATE = 1.3
+UNSEEN = 2
+"""Seeds of a trial."""
+
+Verdict = Literal["change", "leave", "unmet"]
+Estimator = Callable[[Settings], Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings and what the closed forms say of them."""
+
+    settings: Settings
+    estimate: Estimate
+
+    @property
+    def figures(self) -> Figures:
+        found = self.estimate
+        return Figures(found.latency.p50, found.latency.p99, found.requests, found.pool, found.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial of the winner: its name, its figures, the limits that it broke."""
+
+    name: str
+    figures: Figures
+    broken: tuple[Broken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the search has found.
+
+    verdict: "change" to ``settings``; "leave" what there is; "unmet": nothing keeps the limits, ``settings`` are
+        nearest to it.
+    settings: proposed; with "leave" the present ones.
+    best: the best that was found, whether it is proposed or not.
+    figures: of the longer runs, by settings: the best, the present ones, the defaults, and what else was left.
+    gains: paired gains of the best in loss, over "present" and "defaults", unless it is the same.
+    trials: of the best.
+    failed: the trial that kept it from being proposed.
+    front: candidates of which none is better in p99, requests and memory at once, fastest first.
+    tried: candidates that closed forms saw, and that were simulated.
+    """
+
+    verdict: Verdict
+    settings: Settings
+    best: Settings
+    present: Settings
+    defaults: Settings
+    figures: Mapping[Settings, Figures]
+    gains: Mapping[str, Paired]
+    trials: tuple[Trial, ...]
+    failed: Trial | None
+    front: tuple[Candidate, ...]
+    tried: tuple[int, int]
+
+
+def grid(
+    present: Settings,
+    sizes: Sequence[tuple[float, float]],
+    *,
+    most_bytes: int = MIB,
+    in_flight: Sequence[int] = IN_FLIGHT,
+    ratios: Mapping[str, float] | None = None,
+) -> list[Settings]:
+    """All settings that are looked at.
+
+    Args:
+        sizes: (bytes of a record with overhead, share).
+        most_bytes: of a batch: the smaller of ``max.message.bytes`` and ``max.request.size``.
+        in_flight: the numbers that keep the order of records, where the user relies on it.
+        ratios: what each codec leaves of the bytes; codecs whose ratio is not known are not proposed.
+    """
+    batches = sorted({*BATCHES, *sums_of(sizes), present.batch_size})
+    codecs = {present.compression: present.compression_ratio, **(ratios or {})}
+    lingers = sorted({*map(float, LINGERS), present.linger_ms})
+    flights = sorted({*in_flight, present.in_flight})
+    return [
+        replace(
+            present, linger_ms=linger, batch_size=batch, in_flight=flight, compression=codec, compression_ratio=left
+        )
+        for linger, batch, flight, (codec, left) in product(lingers, batches, flights, codecs.items())
+        if batch <= most_bytes or batch == present.batch_size
+    ]
+
+
+def sums_of(sizes: Sequence[tuple[float, float]]) -> list[int]:
+    """Batch sizes that take whole numbers of the commonest records, in steps of 100 bytes.
+
+    Only those in which few records fit: with many, what is left over is little at any size.
+    """
+    commonest = sorted(sizes, key=lambda each: -each[1])[:COMMONEST]
+    found = set()
+    for count in range(1, len(commonest) + 1):
+        one_each = sum(size + SPARE for size, _ in commonest[:count])
+        for times in MULTIPLES:
+            whole = math.ceil((BATCH_OVERHEAD + times * one_each) / 100) * 100
+            if BATCHES[0] < whole <= BATCHES[-1]:
+                found.add(whole)
+    return sorted(found)
+
+
+def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that no other one beats in p99, requests and memory at once, fastest first; of equal ones the first."""
+    keyed = [(each.figures.p99, each.figures.requests, each.figures.memory, at) for at, each in enumerate(candidates)]
+    front: list[tuple[float, float, float, int]] = []
+    for here in sorted(keyed):
+        if not any(all(ahead[place] <= here[place] for place in range(3)) for ahead in front):
+            front.append(here)
+    return [candidates[at] for *_, at in front]
+
+
+def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """One of each that closed forms cannot tell apart, the first that comes."""
+    found: dict[tuple[int, ...], Candidate] = {}
+    for each in candidates:
+        figures = each.figures
+        numbers = (figures.p50, figures.p99, figures.requests, figures.memory, figures.bytes)
+        found.setdefault(tuple(round(math.log(min(1e300, max(1e-9, number))) / SAME) for number in numbers), each)
+    return list(found.values())
+
+
+def changes(settings: Settings, present: Settings) -> float:
+    """How far settings are from the present ones: of equal ones the nearest is taken."""
+    steps = abs(math.log2((settings.linger_ms + 1) / (present.linger_ms + 1)))
+    steps += abs(math.log2(settings.batch_size / present.batch_size))
+    steps += abs(math.log2(settings.in_flight / present.in_flight))
+    return steps + 3 * (settings.compression != present.compression)
+
+
+def pruned(
+    candidates: Sequence[Candidate], objective: Objective, scale: float
+) -> tuple[list[Candidate], list[Candidate]]:
+    """(candidates to simulate, the whole front), from what closed forms say."""
+    able = [each for each in candidates if not each.estimate.overload] or list(candidates)
+    able = distinct(able)
+    front = front_of(able)
+    best = sorted(able, key=lambda each: objective.loss(each.figures, scale, slack=SLACK))[:BEST]
+    step = max(1, math.ceil(len(front) / OF_FRONT))
+    kept = {each.settings: each for each in [*best, *front[::step]]}
+    return list(kept.values()), front
+
+
+@dataclass(slots=True)
+class Search:
+    """A search for the settings of one load.
+
+    outages: those that are declared; a trial is made of each.
+    nodes: how many there are; a trial is made with the one slow that has the most to do.
+    """
+
+    present: Settings
+    defaults: Settings
+    estimate: Estimator
+    simulate: Simulate
+    objective: Objective
+    outages: Sequence[Outage] = ()
+    seed: int = 1
+    effort: Effort = field(default_factory=Effort)
+
+    def run(self, settings: Sequence[Settings]) -> Outcome:
+        """The outcome for these settings, such as ``grid`` makes."""
+        near = sorted(settings, key=lambda each: changes(each, self.present))
+        candidates = [self.completed(each) for each in near]
+        present = Candidate(self.present, self.estimate(self.present))
+        scale = self.objective.value(present.figures)
+        scale = scale if 0 < scale < math.inf else 1.0
+        kept, front = pruned(candidates, self.objective, scale)
+        race = Race(self.simulate, self.objective, self.seed, self.effort, scale)
+        entered = [self.present, self.defaults, *(each.settings for each in kept)]
+        left = race.narrowed(entered)
+        keys = race.last_keys()
+        left = race.ranked(left, keys)
+        trials = self.trials(race, self.slowest(present.estimate))
+        outcome = self.judge(race, left, keys, trials)
+        tried = (len(candidates), len(set(entered)))
+        return replace(outcome, front=tuple(front), tried=tried)
+
+    def completed(self, settings: Settings) -> Candidate:
+        """With the memory, the timeout and the request size that follow, within the limit of memory."""
+        found = self.estimate(settings)
+        least = MIB if self.objective.least == "memory" else self.present.buffer_memory
+        made = fitted(found, settings, self.outages, least_memory=least)
+        if self.objective.memory is not None:
+            made = replace(made, buffer_memory=max(1, min(made.buffer_memory, int(self.objective.memory))))
+        return Candidate(made, found)
+
+    @staticmethod
+    def slowest(found: Estimate) -> int:
+        """The node whose connection has the least to spare."""
+        used = [node.used for node in found.nodes]
+        return used.index(max(used))
+
+    def trials(self, race: Race, slowest: int) -> list[RunKey]:
+        """The runs of a trial, with seeds that nothing was run with."""
+        seconds = self.effort.trial_seconds
+        keys = race.new_keys(UNSEEN, self.effort.last_seconds)
+        varied = [Variation(rate=MORE_RATE), Variation(slow_node=slowest)]
+        varied += [Variation(outage=number) for number in range(len(self.outages))]
+        for variation in varied:
+            (key,) = race.new_keys(1, seconds)
+            keys.append(replace(key, variation=variation))
+        return keys
+
+    def judge(self, race: Race, left: list[Settings], keys: list[RunKey], trials: list[RunKey]) -> Outcome:
+        """The first of those left that passes its trial and is clearly better; else what to say instead."""
+        first: Outcome | None = None
+        unseen = [*keys, *trials[:UNSEEN]]
+        for settings in left:
+            outcome = self.judge_one(race, settings, unseen, trials)
+            if outcome.verdict == "change":
+                return outcome
+            # The best says why nothing is proposed, unless it is what there is already.
+            if first is None:
+                first = outcome
+            if settings in (self.present, self.defaults):
+                break
+        assert first is not None
+        return first
+
+    def judge_one(self, race: Race, settings: Settings, keys: list[RunKey], trials: list[RunKey]) -> Outcome:
+        """What is to be said of one of those that are left."""
+        results = tuple(self.trial(race, settings, key) for key in trials)
+        shown = dict.fromkeys([settings, self.present, self.defaults])
+        others = {"present": self.present, "defaults": self.defaults}
+        gains = {name: race.compared(other, settings, keys) for name, other in others.items() if other != settings}
+        failed = next((each for each in results if each.broken), None)
+        loss = math.fsum(race.losses(self.present, keys)) / len(keys)
+        least = self.effort.least_gain * loss
+        better = settings != self.present and all(gain.mean > max(2 * gain.error, least) for gain in gains.values())
+        figures = {each: race.mean(each, keys) for each in shown}
+        if self.objective.broken(figures[settings]):
+            verdict: Verdict = "unmet"
+        else:
+            verdict = "change" if better and failed is None else "leave"
+        return Outcome(
+            verdict=verdict,
+            settings=self.present if verdict == "leave" else settings,
+            best=settings,
+            present=self.present,
+            defaults=self.defaults,
+            figures=figures,
+            gains=gains,
+            trials=results,
+            failed=failed,
+            front=(),
+            tried=(0, 0),
+        )
+
+    def trial(self, race: Race, settings: Settings, key: RunKey) -> Trial:
+        figures = race.run(settings, key)
+        return Trial(key.variation.name, figures, self.objective.broken(figures, key.variation))

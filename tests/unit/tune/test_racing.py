@@ -1,0 +1,90 @@
+"""A race: paired differences, who leaves and when, and that nothing runs twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from forebay.tune.figures import Objective, Variation
+from forebay.tune.node import Settings
+from forebay.tune.racing import Effort, Paired, Race, RunKey, paired
+from tests.unit.tune.fakes import Known
+
+BASE = Settings()
+FIELD = [replace(BASE, linger_ms=float(linger)) for linger in range(12)]
+
+
+def race(known: Known, effort: Effort | None = None) -> Race:
+    return Race(known, Objective("requests"), 7, effort or Effort(), 100.0)
+
+
+def test_paired_differences_take_out_what_both_share() -> None:
+    found = paired([10.1, 20.1, 30.1], [10.0, 20.0, 30.0])
+    assert found.mean == pytest.approx(0.1)
+    assert found.error == pytest.approx(0, abs=1e-9)
+    assert found.clear
+    assert not paired([10.0, 20.0], [10.0, 20.0]).clear
+    assert not paired([10.0, 25.0, 28.0], [11.0, 20.0, 30.0]).clear
+
+
+def test_one_difference_says_nothing() -> None:
+    found = paired([2.0], [1.0])
+    assert (found.mean, found.error, found.clear) == (1.0, math.inf, False)
+    assert Paired(1.0, 0.3, 40).clear and not Paired(1.0, 0.6, 40).clear
+
+
+def test_the_best_are_left_best_first() -> None:
+    known = Known()
+    left = race(known).narrowed(FIELD)
+    assert left == FIELD[:-5:-1]
+    runs = {settings: sum(count for key, count in known.calls.items() if key[0] == settings) for settings in FIELD}
+    assert all(runs[each] == 3 for each in FIELD)
+
+
+def test_whoever_cannot_be_told_apart_runs_more_and_no_run_is_made_twice() -> None:
+    known = Known(noise=0, own=1.5)
+    found = race(known)
+    close = [replace(BASE, linger_ms=10 + at / 100) for at in range(8)]
+    left = found.narrowed(close)
+    assert len(left) == 4
+    assert max(known.calls.values()) == 1
+    assert len({key[1] for key in known.calls}) > Effort().first_seeds
+    assert len({key[1] for key in known.calls}) <= Effort().most_seeds
+
+
+def test_equal_ones_end_in_the_order_in_which_they_came() -> None:
+    known = Known()
+    close = [replace(BASE, delivery_timeout_ms=float(120_000 + at)) for at in range(6)]
+    left = race(known).narrowed(close)
+    assert left == close[:4]
+
+
+def test_twice_the_same_runs_once() -> None:
+    known = Known()
+    assert race(known).narrowed([BASE, BASE]) == [BASE]
+    assert len(known.calls) == 3
+
+
+def test_longer_runs_have_new_seeds() -> None:
+    known = Known()
+    found = race(known)
+    left = found.narrowed(FIELD)
+    keys = found.last_keys()
+    assert found.ranked(left, keys)[0] == FIELD[-1]
+    assert {key.seed for key in keys}.isdisjoint(key[1] for key in known.calls if key[2] == 5.0)
+    assert {key.seconds for key in keys} == {20.0}
+    assert found.mean(FIELD[0], keys).requests > found.mean(FIELD[-1], keys).requests
+
+
+def test_the_same_seed_is_the_same_race() -> None:
+    assert race(Known(own=0.5)).narrowed(FIELD) == race(Known(own=0.5)).narrowed(FIELD)
+
+
+def test_a_variation_is_a_run_of_its_own() -> None:
+    known = Known()
+    found = race(known)
+    plain = found.run(BASE, RunKey(1, 5.0))
+    faster = found.run(BASE, RunKey(1, 5.0, Variation(rate=1.3)))
+    assert faster.requests == pytest.approx(1.3 * plain.requests)
