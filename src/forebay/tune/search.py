@@ -75,6 +75,7 @@ class Outcome:
     best: the best that was found, whether it is proposed or not.
     figures: of the longer runs, by settings: the best, the present ones, the defaults, and what else was left.
     gains: paired gains of the best in loss, over "present" and "defaults", unless it is the same.
+    loss: of the present settings; what the gains are to be seen beside.
     trials: of the best.
     failed: the trial that kept it from being proposed.
     front: candidates of which none is better in p99, requests and memory at once, fastest first.
@@ -88,6 +89,7 @@ class Outcome:
     defaults: Settings
     figures: Mapping[Settings, Figures]
     gains: Mapping[str, Paired]
+    loss: float
     trials: tuple[Trial, ...]
     failed: Trial | None
     front: tuple[Candidate, ...]
@@ -280,6 +282,7 @@ class Search:
             defaults=self.defaults,
             figures=figures,
             gains=gains,
+            loss=loss,
             trials=results,
             failed=failed,
             front=(),

@@ -1,0 +1,100 @@
+"""Numbers in sentences: each is written once, for people, and kept once, for programs; and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forebay.tune.node import MIB, Settings
+
+KIB = 1 << 10
+OPTIONS = {
+    "linger_ms": "linger.ms",
+    "batch_size": "batch.size",
+    "in_flight": "max.in.flight.requests.per.connection",
+    "compression": "compression.type",
+    "buffer_memory": "buffer.memory",
+    "delivery_timeout_ms": "delivery.timeout.ms",
+    "max_request_size": "max.request.size",
+}
+"""The fields of settings that are options, and their names."""
+SHORT = {"max.in.flight.requests.per.connection": "in flight", "compression.type": "compression"}
+"""What an option is called in a sentence, if not by its name."""
+OF_SIZE = ("batch.size", "buffer.memory", "max.request.size")
+
+Value = float | int | str
+
+
+def plain(value: float) -> str:
+    """Three digits that count, or a whole number with its thousands apart."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def size(value: float) -> str:
+    """Bytes, in MiB or KiB where that is a whole number or nearly one."""
+    for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
+        if value >= unit and (value % unit == 0 or value >= 10 * unit):
+            return f"{plain(value / unit)} {name}"
+    return f"{plain(value)} bytes"
+
+
+def option_value(name: str, value: Value) -> str:
+    """As it stands in a sentence."""
+    if isinstance(value, str):
+        return value
+    return size(value) if name in OF_SIZE else plain(value)
+
+
+def changed(present: Settings, settings: Settings) -> dict[str, tuple[Value, Value]]:
+    """The options that differ, by name: what they are, and what they are to be."""
+    pairs = {option: (getattr(present, each), getattr(settings, each)) for each, option in OPTIONS.items()}
+    return {option: pair for option, pair in pairs.items() if pair[0] != pair[1]}
+
+
+@dataclass(slots=True)
+class Facts:
+    """Writes numbers for a sentence and keeps each under a name."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def number(self, name: str, value: float, unit: str = "") -> str:
+        self.values[name] = value
+        return f"{plain(value)} {unit}".rstrip()
+
+    def size(self, name: str, value: float) -> str:
+        """Bytes."""
+        self.values[name] = value
+        return size(value)
+
+    def share(self, name: str, value: float, *, signed: bool = False) -> str:
+        """A share, as per cent."""
+        self.values[name] = value
+        return f"{100 * value:+.3g} %" if signed else f"{100 * value:.3g} %"
+
+    def change(self, name: str, before: float, after: float, unit: str = "") -> str:
+        """A number before and after."""
+        self.values[f"{name}_before"], self.values[f"{name}_after"] = before, after
+        return f"{plain(before)} ▸ {plain(after)} {unit}".rstrip()
+
+    def options(self, pairs: dict[str, tuple[Value, Value]]) -> str:
+        """Options before and after, one after the other."""
+        said = []
+        for name, (before, after) in pairs.items():
+            self.values[f"{name}_before"], self.values[f"{name}_after"] = before, after
+            said.append(f"{SHORT.get(name, name)} {option_value(name, before)} ▸ {option_value(name, after)}")
+        return ", ".join(said)
+
+
+def doubts(*, calibrated: bool, traced: bool, stalls: bool, ratio_measured: bool) -> tuple[str, ...]:
+    """What the advice does not know, each in a sentence."""
+    found = ["Pauses of the brokers count only as far as they are declared."]
+    if not calibrated:
+        found.append("The times of the brokers are given, not measured: latencies are as right as they are.")
+    if not traced:
+        found.append("Bursts shorter than a second are not in the load.")
+    if not stalls:
+        found.append("Stalls of this machine are not recorded: high quantiles are too low.")
+    if not ratio_measured:
+        found.append("What a codec leaves of the bytes is a guess.")
+    return tuple(found)
