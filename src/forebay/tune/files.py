@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from forebay._runtime.files import NoTextError
-from forebay.config import ProducerConfig, is_option, kafka_name
+from forebay.config import ProducerConfig, is_option
+from forebay.config._door import kafka_name
 from forebay.errors import ConfigError
 from forebay.spark.jobs.table import Table, known, read_text
 from forebay.tune._checks import TuneError
