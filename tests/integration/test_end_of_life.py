@@ -199,7 +199,7 @@ def test_exit_when_there_never_was_a_broker() -> None:
         begun = time.monotonic()
         with Program(text, f"127.0.0.1:{taken.getsockname()[1]}", "t") as program:
             out, err = program.end()
-    assert out.strip() == "TimeoutError waiting for metadata"
+    assert out.strip() == "KafkaTimeoutError waiting for metadata"
     assert time.monotonic() - begun < within(10)
     assert "not acknowledged" not in err
 

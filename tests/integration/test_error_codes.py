@@ -90,7 +90,7 @@ def test_an_error_says_where_and_after_how_many_tries(mock: EmbeddedBroker, topi
     mock.push_request_errors(PRODUCE, 7, 6, 10)
     heard: list[Any] = []
     with producer(mock) as ours:
-        future = ours.send(name, b"v", on_delivery=lambda *outcome: heard.append(outcome))
+        future = ours.send(name, b"v", on_delivery=heard.append)
         error = future.exception(WAIT_S)
         total = float(ours.metrics().value("record-retry-total")), float(ours.metrics().value("record-error-total"))
     assert isinstance(error, errors.RecordTooLargeError)
@@ -101,7 +101,7 @@ def test_an_error_says_where_and_after_how_many_tries(mock: EmbeddedBroker, topi
     }
     assert f"{name}-0" in str(error)
     assert total == (2, 1)
-    ((metadata, same),) = heard
+    ((metadata, same),) = [(report.metadata, report.error) for report in heard]
     assert type(same) is type(error) and str(same) == str(error) and same.context == error.context
     assert metadata == (name, 0, -1, -1, -1, -1)
 

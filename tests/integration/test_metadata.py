@@ -117,12 +117,13 @@ def test_errors_of_a_topic_that_do_not_pass_come_at_once(
     heard: list[Any] = []
     with producer(embedded.bootstrap_servers, **{"metadata.max.age.ms": 100}) as ours:
         begun = time.monotonic()
-        error = ours.send(name, b"v", on_delivery=lambda *end: heard.append(end)).exception(WAIT_S)
+        error = ours.send(name, b"v", on_delivery=heard.append).exception(WAIT_S)
         assert time.monotonic() - begun < within(5)
         assert type(error) is kind
         assert name in str(error)
-        ((metadata, told),) = heard
-        assert metadata == (name, -1, -1, -1, -1, -1) and (type(told), str(told)) == (kind, str(error))
+        (report,) = heard
+        assert report.metadata == (name, -1, -1, -1, -1, -1)
+        assert (type(report.error), str(report.error)) == (kind, str(error))
         with pytest.raises(kind, match=name):
             ours.partitions_for(name)
         assert ours.send(other, b"v").result(WAIT_S).offset == 0

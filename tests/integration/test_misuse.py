@@ -216,10 +216,10 @@ def test_a_record_that_is_too_large_for_us(embedded: EmbeddedBroker, topic: Topi
     name = topic(embedded)
     heard: list[Any] = []
     with producer(embedded.bootstrap_servers, **{"max.request.size": 1000}) as ours:
-        error = ours.send(name, b"x" * 1000, on_delivery=lambda *end: heard.append(end)).exception(0)
+        error = ours.send(name, b"x" * 1000, on_delivery=heard.append).exception(0)
         assert isinstance(error, RecordTooLargeError)
         assert "larger than 1000" in error.message and "max.request.size" in error.message
-        assert [(type(end[1]), str(end[1])) for end in heard] == [(RecordTooLargeError, str(error))]
+        assert [(type(report.error), str(report.error)) for report in heard] == [(RecordTooLargeError, str(error))]
         assert ours.send(name, b"x" * 800).result(WAIT_S).offset == 0
 
 
