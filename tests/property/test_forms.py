@@ -41,7 +41,7 @@ def test_both_forms_write_the_same_batches_and_refuse_with_the_same_words() -> N
     assert [pair for pair in zip(mine, theirs, strict=True) if pair[0] != pair[1]][:3] == []
     assert sum(int(line.split()[1]) for line in mine) >= WANTED
     kinds = {line.split(" ", 3)[3].partition(":")[0] for line in mine}
-    assert {"", "IllegalArgumentError", "RecordTooLargeError", "TimeoutError", "TypeError"} <= kinds
+    assert {"", "IllegalArgumentError", "RecordTooLargeError", "KafkaTimeoutError", "TypeError"} <= kinds
 
 
 @pytest.mark.parametrize("seed", range(SEED % 1_000_000, SEED % 1_000_000 + 60))
