@@ -33,5 +33,9 @@ class ManualClock(Clock):
     def _pass(self, ms: float) -> None:
         if ms < 0:
             raise ValueError(f"a clock does not go back: {ms} ms")
-        whole, self._fraction = divmod(self._fraction + ms, 1)
-        self._wall += int(whole)
+        fraction = self._fraction + ms
+        if fraction >= 1:
+            whole = int(fraction)
+            self._wall += whole
+            fraction -= whole
+        self._fraction = fraction

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -29,12 +29,14 @@ class Histogram:
     __slots__ = ("_counts", "_sorted")
 
     def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
+        self._counts: defaultdict[int, int] = defaultdict(int)
         self._sorted: tuple[list[int], list[int]] | None = None
 
     def add(self, micros: Iterable[int]) -> None:
         """Counts each of these."""
-        self._counts.update(micros)
+        counts = self._counts
+        for each in micros:  # most often few: Counter.update would cost more
+            counts[each] += 1
         self._sorted = None
 
     def add_one(self, ms: float, count: int = 1) -> None:
@@ -45,7 +47,8 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Counts all of ``other``, too."""
-        self._counts.update(other._counts)
+        for micros, count in other._counts.items():
+            self._counts[micros] += count
         self._sorted = None
 
     def __len__(self) -> int:
@@ -108,7 +111,7 @@ class Entry:
 class Node:
     """What one node got."""
 
-    __slots__ = ("batches", "busy_ms", "latency", "records", "requests", "size", "throttled_ms")
+    __slots__ = ("batches", "busy_ms", "latency", "memory", "records", "requests", "size", "throttled_ms")
 
     def __init__(self) -> None:
         self.requests = 0
@@ -118,6 +121,7 @@ class Node:
         self.busy_ms = 0.0
         self.latency = Histogram()
         self.throttled_ms = 0
+        self.memory = 0
 
 
 class Recorder:
@@ -152,11 +156,13 @@ class Recorder:
         self.slowest: list[float] = [0.0] * POINTS
         """The longest latency (ms) of the records that were due in that part."""
         self.pool_peak = 0
+        self._latest, self._used, self._next_part = 0, 0, math.inf
         self.cpu_ms = 0.0
 
     def begin(self, at: float, end: float) -> None:
         """The load comes from now on."""
         self._span = (at, end)
+        self._latest, self._next_part = -1, at
 
     @property
     def seconds(self) -> float:
@@ -175,13 +181,29 @@ class Recorder:
         self.refused += 1
         self.failed[_reason(error, "refused")] += 1
 
-    def use_pool(self, used: int) -> None:
-        """So many bytes of memory are in use now."""
+    def use_pool(self, used: int, holders: Callable[[], Iterable[tuple[Any, int]]]) -> None:
+        """So many bytes of memory are in use now.
+
+        Args:
+            holders: gives the nodes and the bytes that wait for each; asked once in each part of the time.
+        """
         if used > self.pool_peak:
             self.pool_peak = used
-        place = self._place(self._clock.now())
-        if used > self.pool[place]:
-            self.pool[place] = used
+        if self._clock.now() >= self._next_part:
+            self._begin_part(self._place(self._clock.now()), holders)
+        self._used = used
+        if used > self.pool[self._latest]:
+            self.pool[self._latest] = used
+
+    def _begin_part(self, place: int, holders: Callable[[], Iterable[tuple[Any, int]]]) -> None:
+        for passed in range(self._latest + 1, place):
+            self.pool[passed] = self._used  # nothing has changed meanwhile
+        self._latest = place
+        begin, end = self._span
+        self._next_part = begin + (place + 1) * (end - begin) / POINTS if place < POINTS - 1 else math.inf
+        for owner, size in holders():
+            if owner in self.nodes:
+                self.nodes[owner].memory = max(self.nodes[owner].memory, size)
 
     def _place(self, when: float) -> int:
         begin, end = self._span

@@ -49,6 +49,8 @@ class NodePrediction:
     answer: Times
     """From the writing of a request to its answer."""
     throttled_ms: int
+    memory: int
+    """Bytes that waited for it, the most of what was seen now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def _nodes(found: Recorder, brokers: Brokers) -> tuple[NodePrediction, ...]:
             busy=_ratio(node.busy_ms, brokers.nodes[number - 1].handlers * found.seconds * 1000),
             answer=Times.of(node.latency),
             throttled_ms=node.throttled_ms,
+            memory=node.memory,
         )
         for number, node in found.nodes.items()
     )

@@ -155,9 +155,10 @@ def test_memory_over_time() -> None:
     found, clock = recorder()
     for when, used in ((0.0, 5), (1.0, 9), (1.5, 7), (999.9, 3), (2000.0, 4)):
         clock.move_to(when)
-        found.use_pool(used)
+        found.use_pool(used, lambda used=used: [(1, used), (-1, 99)])  # type: ignore[misc]
     assert len(found.pool) == POINTS
-    assert (found.pool[0], found.pool[-1], found.pool_peak) == (9, 4, 9)
+    assert (found.pool[0], found.pool[1], found.pool[-2], found.pool[-1], found.pool_peak) == (9, 7, 7, 4, 9)
+    assert (found.nodes[1].memory, found.nodes[2].memory) == (5, 0)
 
 
 def test_only_what_happens_while_the_load_comes_counts_for_rates() -> None:

@@ -6,7 +6,7 @@ import random
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from itertools import accumulate, cycle
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from forebay._runtime.ticket import Ticket
 from forebay.model._inputs import ProducerRecord
@@ -21,14 +21,8 @@ KEPT = 4096
 SOON_MS = 0.001
 
 
-class Record(NamedTuple):
-    """What a caller is to send, and when (ms)."""
-
-    due: float
-    topic: str
-    value: bytes
-    key: bytes | None
-    partition: int | None
+Record = tuple[float, str, bytes, bytes | None, int | None]
+"""What a caller is to send: when it is due (ms), topic, value, key, partition.  A plain tuple: there are many."""
 
 
 class Producer(Protocol):
@@ -42,12 +36,12 @@ class Producer(Protocol):
         """When the world's next event is."""
         ...
 
-    def accepted(self, future: Any, due: float, now: float, held_ms: float) -> None:
-        """A record came into a batch, or was refused: its future has failed."""
-        ...
+    def accepted(self, future: Any, due: float, now: float, held_ms: float) -> float:
+        """A record came into a batch, or was refused: its future has failed.
 
-    def charged_ms(self) -> float:
-        """What the call that has just returned took beside its own cost, such as for compression."""
+        Returns:
+            What the call took beside its own cost (ms), such as for compression.
+        """
         ...
 
 
@@ -152,7 +146,7 @@ def records(stream: Stream, topics: tuple[str, ...], seed: str, begin: float, en
     if stream.partitions:
         partition = partitions(stream.partitions, chances["partition"])
     due = cycle((begin,)) if stream.callers == "closed" else due_times(stream, chances["due"], begin, end)
-    return map(Record, due, topic, value, key, partition)
+    return zip(due, topic, value, key, partition, strict=False)
 
 
 class Caller(Ticket):
@@ -200,27 +194,29 @@ class Caller(Ticket):
         self.record = next(self._source, None)
         if self.record is None:
             return self._end
-        return free_at if self._think_ms is not None else max(self.record.due, free_at)
+        due = self.record[0]
+        return free_at if self._think_ms is not None or due < free_at else due
 
     def _go(self) -> None:
         """Sends what is due, until something else happens in the world, or the call is held."""
-        record_ms = self._costs[0]
         agenda, producer = self._agenda, self._producer
+        try_send = producer.path._try_send
+        rest_ms = self._costs[0] + (self._think_ms or 0.0)
         now = agenda.clock.now()
         while self.record is not None and now < self._end:
             due, topic, value, key, partition = self.record
             due = now if self._think_ms is not None else due
-            future = producer.path._try_send(topic, value, key, None, partition, None, on_delivery=None)
+            future = try_send(topic, value, key, None, partition, None, on_delivery=None)
             if future is None:
                 self._hold(due, now)
                 return
-            producer.accepted(future, due, now, 0.0)
-            at = self._take(now + record_ms + producer.charged_ms() + (self._think_ms or 0.0))
+            at = self._take(now + rest_ms + producer.accepted(future, due, now, 0.0))
             if at >= producer.next_at():
                 agenda.at(at, self._go)
                 return
-            agenda.move_to(at)
-            now = at
+            if at > now:
+                agenda.clock.move_to(at)
+                now = at
 
     def left(self) -> int:
         """How many records of an open caller were due and not sent; ends the records."""
@@ -234,7 +230,7 @@ class Caller(Ticket):
     def _hold(self, due: float, now: float) -> None:
         assert self.record is not None
         _due, topic, value, key, partition = self.record
-        self.record = self.record._replace(due=due)
+        self.record = (due, topic, value, key, partition)
         self.held_since = now
         record = ProducerRecord(topic, value, key, partition=partition)
         self._pending = PendingSend(self._producer.path, record, None)
@@ -260,6 +256,6 @@ class Caller(Ticket):
         pending.end(self)
         assert self.record is not None and self.held_since is not None
         now = self._agenda.clock.now()
-        self._producer.accepted(future, self.record.due, now, now - self.held_since)
+        extra_ms = self._producer.accepted(future, self.record[0], now, now - self.held_since)
         self.held_since = None
-        self._agenda.at(self._take(now + self._costs[0] + (self._think_ms or 0.0)), self._go)
+        self._agenda.at(self._take(now + self._costs[0] + extra_ms + (self._think_ms or 0.0)), self._go)

@@ -164,7 +164,7 @@ class SimulatedProducer:
         selector.forget_wakeup()
         self.parts.sender.run_once(now)
         self._running = False
-        spent = costs.of_turn(self._requests, self._batches) + self.charged_ms()
+        spent = costs.of_turn(self._requests, self._batches) + self._charged_ms()
         self._recorder.cpu_ms += spent
         self._busy_until = now + max(spent, LEAST_MS)
         self._turn_from(now if selector.again else now + max(selector.timeout, 0.0) + costs.wake)
@@ -172,7 +172,8 @@ class SimulatedProducer:
 
     def look_at_pool(self) -> None:
         """Notes how much memory is in use."""
-        self._recorder.use_pool(self._total - self.parts.accumulator.pool.available())
+        pool = self.parts.accumulator.pool
+        self._recorder.use_pool(self._total - pool.available(), pool.holders)
 
     def _on_requests(self) -> None:
         """Requests were written: notes the batches in them, which are the newest in flight."""
@@ -193,12 +194,12 @@ class SimulatedProducer:
         """As ``callers.Producer.next_at``."""
         return self._world.next_at()
 
-    def charged_ms(self) -> float:
-        """As ``callers.Producer.charged_ms``."""
+    def _charged_ms(self) -> float:
+        """What compression took since this was asked for."""
         charged, self._extra_ms = self._extra_ms, 0.0
         return charged
 
-    def accepted(self, future: Any, due: float, now: float, held_ms: float) -> None:
+    def accepted(self, future: Any, due: float, now: float, held_ms: float) -> float:
         """As ``callers.Producer.accepted``."""
         result = future._batch
         if result is not self._result:
@@ -206,7 +207,7 @@ class SimulatedProducer:
                 self._recorder.refuse(result.error)
                 if held_ms:
                     self._recorder.hold(held_ms)
-                return
+                return 0.0
             self._result = result
             self._entry = self._entries.get(result) or self._begin_entry(result, now)
         entry = self._entry
@@ -217,6 +218,7 @@ class SimulatedProducer:
             self._recorder.hold(held_ms)
         entry.dues.append(due)
         entry.times.append(now)
+        return self._charged_ms() if self._extra_ms else 0.0
 
     def _begin_entry(self, result: Any, now: float) -> Entry:
         entry = self._entries[result] = Entry()

@@ -84,12 +84,12 @@ def test_what_comes_is_the_seeds() -> None:
     )
     assert first == again
     assert first != other
-    assert [record.topic for record in first[:3]] == ["a", "b", "a"]
-    assert {len(record.value) for record in first} == {10, 20}
-    assert all(record.key is not None and record.partition is None for record in first)
+    assert [topic for _due, topic, _value, _key, _partition in first[:3]] == ["a", "b", "a"]
+    assert {len(value) for _due, _topic, value, _key, _partition in first} == {10, 20}
+    assert all(key is not None and partition is None for _due, _topic, _value, key, partition in first)
 
 
 def test_records_of_closed_callers_are_there_from_the_beginning() -> None:
     wanted = stream(callers="closed", think_ms=5, partitions=[1.0])
     found = list(islice(records(wanted, ("a",), "1", 7.0, 1000.0), 3))
-    assert [(record.due, record.key, record.partition) for record in found] == [(7.0, None, 0)] * 3
+    assert [(due, key, partition) for due, _topic, _value, key, partition in found] == [(7.0, None, 0)] * 3

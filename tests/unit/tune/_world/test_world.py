@@ -80,7 +80,8 @@ def test_values_of_5000_and_12000_bytes_in_turn(batch_size: int, fill: float | N
     found, _world = run(load, {"batch.size": batch_size, "linger.ms": 5}, seconds=60)
     node = found.nodes[1]
     if fill is None or records is None:
-        # The second comes within the linger of the first with this chance, and then the batch is full.
+        # The second comes within the linger of the first with this chance, and then the batch is full.  The rate is
+        # such that the fill becomes 0.785.
         pair = 1 - 2.718281828 ** (-0.1765 * 5)
         records = 1 + pair
         fill = (pair * 17_080 + (1 - pair) * 8570) / batch_size
@@ -104,6 +105,7 @@ def test_a_silence_fills_the_memory_and_holds_the_call() -> None:
     found, _world = run(load, {"buffer.memory": 1 << 20}, brokers, seconds=6)
     assert max(found.holds) == pytest.approx(3000 - 1000 * (1 << 20) / 1_010_000, rel=0.03)
     assert found.pool_peak >= 0.98 * (1 << 20)
+    assert found.nodes[1].memory == pytest.approx(1 << 20, rel=0.03)
     assert (found.acknowledged, sum(found.failed.values()), found.backlog) == (5999, 0, 0)
     assert found.from_due.quantile(1) > 2900
     assert found.from_due.quantile(0.6) > found.from_call.quantile(0.6)
