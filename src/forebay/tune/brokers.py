@@ -155,6 +155,17 @@ class Brokers:
         nodes[node - 1] = replace(nodes[node - 1], **changed)
         return type(self)(tuple(nodes), self.outages)
 
+    def slowed(self, node: int, factor: float) -> Self:
+        """The cluster in which one node takes so many times as long for each request."""
+        number("factor", factor, 0, 1000, above=True)
+        whole("node", node, 1, len(self.nodes))
+        found = self.nodes[node - 1]
+        return self.with_node(node, fixed_ms=found.fixed_ms * factor, per_mib_ms=found.per_mib_ms * factor)
+
+    def with_outages(self, *outages: Outage) -> Self:
+        """The same nodes with these outages, and no others."""
+        return type(self)(self.nodes, outages)
+
     @property
     def last_outage(self) -> float:
         """The second at which the last outage is over; 0 without any."""

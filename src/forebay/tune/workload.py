@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay.model._wire import shown, topic_fault
@@ -159,6 +159,14 @@ class Stream:
         top = self.rate if isinstance(self.rate, float) else max(rate for _second, rate in self.rate)
         return top if self.burst is None else top * self.burst.on_ms / (self.burst.on_ms + self.burst.off_ms)
 
+    def scaled(self, factor: float) -> Self:
+        """With so many times the records."""
+        if self.callers == "closed":
+            return replace(self, think_ms=self.think_ms / factor)
+        if isinstance(self.rate, float):
+            return replace(self, rate=self.rate * factor)
+        return replace(self, rate=tuple((second, rate * factor) for second, rate in self.rate))
+
     @property
     def last_step(self) -> float:
         """The second at which the rate changes for the last time."""
@@ -235,6 +243,12 @@ class Workload:
     def rate(self) -> float:
         """Records a second of one producer."""
         return sum(stream.mean_rate for stream in self.streams)
+
+    def scaled(self, factor: float) -> Self:
+        """The same load with so many times the records; closed callers think for so much less."""
+        number("factor", factor, 0, 1000, above=True)
+        streams = [stream.scaled(factor) for stream in self.streams]
+        return type(self)(streams, topics=self.topics, producers=self.producers, compression=self.compression)
 
 
 def sizes_of(key: str, given: Any, low: int) -> Sizes:

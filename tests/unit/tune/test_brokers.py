@@ -15,6 +15,18 @@ def test_nodes_alike_and_one_that_differs() -> None:
     assert [(node.rtt_ms, node.fixed_ms) for node in found.nodes] == [(2, 0.5), (2, 9), (2, 0.5)]
 
 
+def test_one_node_that_is_slower_and_other_outages() -> None:
+    outage = Outage(node=1, seconds=(1, 2))
+    brokers = Brokers.alike(2, [outage], fixed_ms=2, per_mib_ms=3)
+    slow = brokers.slowed(2, 2)
+    assert [(node.fixed_ms, node.per_mib_ms) for node in slow.nodes] == [(2, 3), (4, 6)]
+    assert slow.outages == (outage,)
+    assert brokers.with_outages().outages == ()
+    assert brokers.with_outages(outage) == brokers
+    with pytest.raises(ConfigError, match="node is 3"):
+        brokers.slowed(3, 2)
+
+
 def test_the_time_of_a_request_grows_with_its_bytes() -> None:
     assert Broker(fixed_ms=0.5, per_mib_ms=4).service_ms(1 << 19) == 2.5
 

@@ -40,6 +40,19 @@ def test_a_workload_is_made_of_one_stream_or_of_several() -> None:
         Workload([Stream(rate=1)], rate=2)
 
 
+def test_more_of_the_same() -> None:
+    burst = {"on_ms": 1, "off_ms": 1}
+    kinds = [stream(rate=10, burst=burst), stream(rate=[[0, 5], [9, 7]]), stream(callers="closed", think_ms=5)]
+    load = Workload(kinds, topics={"a": 3}, producers=2, compression={"ratio": 0.5})
+    more = load.scaled(2)
+    assert [each.rate for each in more.streams[:2]] == [20, ((0, 10), (9, 14))]
+    assert more.streams[2].think_ms == 2.5
+    assert more.rate == 2 * load.rate
+    assert more.scaled(0.5) == load
+    with pytest.raises(ConfigError, match="factor is 0"):
+        load.scaled(0)
+
+
 def test_it_does_not_change() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Workload(rate=1).producers = 2  # type: ignore[misc]
