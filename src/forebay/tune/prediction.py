@@ -108,6 +108,8 @@ class Prediction:
     acknowledged: int
     failed: Mapping[str, int]
     """Records by why: the phase in which their time ran out, or the error; those that send refused are in here."""
+    refused: int
+    """Those of the failed records that came into no batch: too large, or held for longer than ``max.block.ms``."""
     backlog: int
     """Records that were due and not sent at the end, because all callers were held."""
     holds: int
@@ -178,6 +180,7 @@ def prediction_of(
         sent=found.sent,
         acknowledged=found.acknowledged,
         failed=dict(sorted(found.failed.items())),
+        refused=found.refused,
         backlog=found.backlog,
         holds=len(found.holds),
         longest_hold_ms=round(max(found.holds, default=0.0), 3),

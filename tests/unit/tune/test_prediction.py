@@ -63,6 +63,7 @@ def test_what_an_outage_did() -> None:
     assert 1_500_000 < outage.pool_peak <= found.pool.peak
     assert outage.recovery_s is not None
     assert outage.recovery_s < 1
+    assert found.refused == found.lost == 0
 
 
 def test_an_outage_that_it_does_not_recover_from() -> None:
@@ -74,6 +75,7 @@ def test_an_outage_that_it_does_not_recover_from() -> None:
 def test_a_load_that_is_not_served() -> None:
     lost = predict(Workload(rate=100, sizes=[100, 2_000_000]), seconds=2)
     assert (lost.served, lost.lost, set(lost.failed)) == (False, lost.sent // 2, {"MESSAGE_TOO_LARGE"})
+    assert lost.refused == lost.lost
     memory: dict[str, Any] = {"buffer.memory": 1 << 20}
     held = predict(Workload(rate=1000, sizes=10_000), memory, brokers=Brokers.alike(1, bandwidth=1_000_000), seconds=3)
     assert (held.served, held.lost, held.backlog > 1000) == (False, 0, True)
