@@ -7,10 +7,10 @@ long a record waits for it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from forebay.tune.latency import uniform
 from forebay.tune.packing import Packing, at_most
@@ -32,6 +32,7 @@ class Cycle:
     mean, variance: of the time from one end to the next.
     shortest: no cycle is shorter, or next to none.
     lingers: share of the cycles that ``linger.ms`` ends; room ends the others.
+    along: records of a cycle, on average, that go along at once because the sticky partition changed just before.
     waits: (wait of a record until its batch goes, weight).
     """
 
@@ -40,6 +41,7 @@ class Cycle:
     variance: float
     shortest: float
     lingers: float
+    along: float
     waits: tuple[tuple[float, float], ...]
 
     @property
@@ -82,19 +84,20 @@ def batches_of(groups: Sequence[Group], records: float) -> float:
     return min(records, opened) if records > 1 else 1.0
 
 
-def cycle(rate: float, linger: float, packing: Packing, groups: Sequence[Group] = ONE) -> Cycle:
+def cycle(rate: float, linger: float, packing: Packing, groups: Sequence[Group] = ONE, *, near: float = 0.0) -> Cycle:
     """The cycles of a node that gets ``rate`` records a ms, with free connections.
 
     Args:
         packing: records of a full batch.
         groups: the partitions that records are spread over.
+        near: without keys, the chance that the next sticky partition is another one of the same node.
     """
     if linger <= 0:
         gap = 1 / rate
-        return Cycle(1.0, gap, gap * gap, 0.0, 1.0, ((0.0, 1.0),))
+        return Cycle(1.0, gap, gap * gap, 0.0, 1.0, 0.0, ((0.0, 1.0),))
     if _open(rate * linger, 2, packing, groups) > 1 - SURE:
         return _by_time(rate, linger)
-    return _by_room(rate, linger, packing, groups)
+    return _by_room(rate, linger, packing, groups, near)
 
 
 def _by_time(rate: float, linger: float) -> Cycle:
@@ -102,10 +105,10 @@ def _by_time(rate: float, linger: float) -> Cycle:
     records, gap = 1 + rate * linger, 1 / rate
     first = (linger, 1 / records)
     rest = [(wait, weight * (1 - 1 / records)) for wait, weight in uniform(0.0, linger, STEPS)]
-    return Cycle(records, records / rate, gap * gap, linger, 1.0, (*rest, first))
+    return Cycle(records, records / rate, gap * gap, linger, 1.0, 0.0, (*rest, first))
 
 
-def _by_room(rate: float, linger: float, packing: Packing, groups: Sequence[Group]) -> Cycle:
+def _by_room(rate: float, linger: float, packing: Packing, groups: Sequence[Group], near: float) -> Cycle:
     """Cycles that end by time or by room.
 
     With H(t) the chance that no batch is full t after the first record, and H1(t) the same where one record more is
@@ -120,15 +123,29 @@ def _by_room(rate: float, linger: float, packing: Packing, groups: Sequence[Grou
         rest[at] = rest[at + 1] + rate * step * (placed[at] + placed[at + 1]) / 2
     longer = [first + later for first, later in zip(open_still, rest, strict=True)]
     waits = [((at + 0.5) * step, longer[at] - longer[at + 1]) for at in range(STEPS)]
-    records = 1 + rest[0]
     lingers = open_still[-1] if end == linger else 0.0
-    length = sum((one + two) / 2 for one, two in itertools.pairwise(open_still)) * step
-    square = sum((one + two) / 2 * (at + 0.5) for at, (one, two) in enumerate(itertools.pairwise(open_still)))
-    gap = 1 / rate
-    square = 2 * square * step * step + 2 * lingers * (linger * gap + gap * gap)
-    mean = length + lingers * gap
-    shares = tuple((wait, weight / records) for wait, weight in (*waits, (end, longer[-1])) if weight > 0)
-    return Cycle(records, records / rate, max(0.0, square - mean * mean), 0.0, lingers, shares)
+    along = _along(1 - lingers, near)
+    records = 1 + rest[0] + along
+    length = sum((one + two) / 2 for one, two in pairwise(open_still)) * step
+    square = sum((one + two) / 2 * (at + 0.5) for at, (one, two) in enumerate(pairwise(open_still)))
+    # After a linger, or after a record that went along, the next cycle begins with the next record.
+    gap, gaps = 1 / rate, lingers + along
+    square = 2 * square * step * step + 2 * gaps * (min(linger, length) * gap + gap * gap)
+    mean = length + gaps * gap
+    shares = [(wait, weight / records) for wait, weight in (*waits, (end, longer[-1]), (0.0, along)) if weight > 0]
+    variance = max(0.0, square - mean * mean)
+    return Cycle(records, records / rate, variance, 0.0, lingers, along, tuple(shares))
+
+
+def _along(by_room: float, near: float) -> float:
+    """Records that go along with a full batch, for a cycle.
+
+    When a record does not fit, the sticky partition changes if it got ``batch.size`` bytes since it came: after two
+    full batches, or after one if a record was taken along before.  The record then begins a batch elsewhere.  If that
+    is on the same node, the request of the full batch takes it along.  A linger between them makes it as likely as not.
+    """
+    changes = by_room / (2 - near) + (1 - by_room) / 2
+    return by_room * near * changes
 
 
 def _surely_full(rate: float, packing: Packing, groups: Sequence[Group]) -> float:

@@ -28,6 +28,10 @@ from forebay.tune.queueing import (
 
 ROUNDS = 6
 """Of the iteration for requests that grow while they wait."""
+GROWN = 1.5
+"""Bytes of a batch's chunk for each that is written: chunks double as batches grow, up to ``batch.size``."""
+DEVIATIONS_OF_MOST = 3.0
+"""Standard deviations above its mean that the number of records in the pool comes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +147,17 @@ class _Steps(NodeRequests):
     def batches_sent(self, free: Cycle, flow: _Flow) -> float:
         """Batches of a request, as requests go: what gathers for a slot ends with a batch that is not full."""
         records, slots = flow.gap * self.fill_rate, self.settings.in_flight
+        alone = (
+            self.batches(records)
+            if self.groups is not ONE
+            else max(1.0, (records - free.along) / self.packing.mean) + free.along
+        )
         if flow.held <= 0 or records <= 1:
-            return self.batches(records)
+            return min(records, alone)
         early = min(records, max(1.0, flow.bunch * self.fill_rate))
         late = records * slots - early * (slots - 1)
         gathered = (self.gathered(early) * (slots - 1) + self.gathered(late)) / slots
-        found = self.batches(records) * (1 - flow.held) + gathered * flow.held
+        found = alone * (1 - flow.held) + gathered * flow.held
         return min(records, max(found, records / self.packing.mean))
 
     def flow(self, free: Cycle) -> _Flow:
@@ -219,7 +228,7 @@ class _Steps(NodeRequests):
         return line_wait(Arrivals(mean, of_gaps * mean * mean), slowest, variance)
 
     def estimate(self) -> NodeEstimate:
-        free = cycle(self.fill_rate, self.settings.linger_ms, self.packing, self.groups)
+        free = cycle(self.fill_rate, self.settings.linger_ms, self.packing, self.groups, near=self.near)
         flow = self.restarted(free, self.flow(free))
         records = flow.gap * self.fill_rate
         batches = self.batches_sent(free, flow)
@@ -287,9 +296,12 @@ class _Steps(NodeRequests):
         return found.plus(latency(((size - mean) * per_byte, share) for size, share in self.load.sizes))
 
     def pool(self, records: float, batch: float, wait: Latency) -> float:
-        """Bytes of the pool in use: open batches, and what waits for its answer, in chunks as the accumulator takes."""
-        chunk = batch * 9 / 8
-        if chunk > self.settings.batch_size / 2:
+        """Most bytes of the pool in use: chunks of what waits for its batch to close and for its answer.
+
+        What is there at a time is a matter of chance, as the records come.
+        """
+        chunk = batch * GROWN
+        if batch * 9 / 8 > self.settings.batch_size / 2:
             chunk = max(batch, self.settings.batch_size)
-        opened = sum(group.count for group in self.groups) if self.groups is not ONE else 1
-        return opened * chunk + self.rate * chunk / records * wait.p999
+        there = self.rate * wait.p999
+        return chunk * (self.visits + (there + DEVIATIONS_OF_MOST * math.sqrt(there)) / records)

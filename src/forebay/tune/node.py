@@ -166,6 +166,11 @@ class NodeRequests:
         return min(1.0, self.rate / self.fill_rate)
 
     @property
+    def near(self) -> float:
+        """The chance that the next sticky partition is another one of this node."""
+        return self.visits * (1 - 1 / self.load.partitions) if self.groups is ONE else 0.0
+
+    @property
     def sent(self) -> float:
         """Mean bytes of a record on the wire."""
         return self.load.size * self.settings.compression_ratio

@@ -115,17 +115,16 @@ class Simulation:
             yield now, node, size
 
     def arrive(self, node: Node, size: float, now: float) -> None:
-        shares = node.load.partition_shares
+        shares, left = node.load.partition_shares, node
         if shares is not None:
             (queue,) = self.random.choices(node.partitions, shares)
         else:
-            node, queue = self.sticky
+            node, queue = left, _ = self.sticky
             fits = bool(queue) and self.fits(queue[-1], size)
             if not fits and self.produced >= self.settings.batch_size:
-                self.sticky, self.produced = self.random.choice(self.keyless), 0.0
                 if queue:
                     queue[-1].full = True
-                    self.send(node, now)
+                self.sticky, self.produced = self.random.choice(self.keyless), 0.0
                 node, queue = self.sticky
             self.produced += size if queue and self.fits(queue[-1], size) else size + OVERHEAD
         if queue and not self.fits(queue[-1], size):
@@ -137,8 +136,9 @@ class Simulation:
         queue[-1].due.append(now)
         queue[-1].counted += self.counting
         self.due_until_end += self.counting
-        if queue[0].full:
-            self.send(node, now)
+        # Only now, as the sender runs later than the call: what is full takes along what has just begun.
+        self.send(left, now)
+        self.send(node, now)
 
     def fits(self, batch: Batch, size: float) -> bool:
         return not batch.full and batch.size + size <= self.settings.batch_size

@@ -7,7 +7,9 @@ from random import Random
 import pytest
 
 from forebay.tune.cycles import ONE, Cycle, Group, batches_of, cycle, grouped
+from forebay.tune.estimate import estimate
 from forebay.tune.latency import latency
+from forebay.tune.node import NodeCost, NodeLoad, Settings
 from forebay.tune.packing import Packing, full_batches
 
 CYCLES = 4000
@@ -65,7 +67,7 @@ def test_beside_cycles_that_are_played(rate: float, linger: float, room: int, sh
 
 def test_without_linger_each_record_goes_at_once() -> None:
     found = cycle(2.0, 0.0, holding(100))
-    assert found == Cycle(1.0, 0.5, 0.25, 0.0, 1.0, ((0.0, 1.0),))
+    assert found == Cycle(1.0, 0.5, 0.25, 0.0, 1.0, 0.0, ((0.0, 1.0),))
     assert found.arrivals.mean == 0.5
 
 
@@ -94,3 +96,21 @@ def test_batches_that_are_open() -> None:
 def test_room_of_mixed_sizes() -> None:
     packing = full_batches(((100.0, 0.5), (900.0, 0.5)), 4000)
     assert cycle(10.0, 100.0, packing).records == pytest.approx(packing.mean, rel=0.02)
+
+
+def test_a_record_goes_along_where_the_next_sticky_partition_is_on_the_same_node() -> None:
+    alone, beside = (cycle(10.0, 1000.0, holding(20), near=near) for near in (0.0, 5 / 6))
+    assert alone.along == 0.0
+    assert beside.along == pytest.approx(5 / 7)
+    assert beside.records == pytest.approx(alone.records + 5 / 7)
+    assert cycle(0.1, 10.0, holding(2), near=0.5).along < 0.1
+
+
+def test_full_batches_of_one_node_have_small_ones_beside_them() -> None:
+    load = NodeLoad(20_000, ((509.0, 1.0),), partitions=6)
+    found = estimate([(load, NodeCost(1.0, 0.4, 3.0))], Settings(100))
+    # As the real producer in the simulated world: 32 records and, five times of seven, one of another partition.
+    assert found.nodes[0].batches_request == pytest.approx(1.72, abs=0.03)
+    assert found.records_batch == pytest.approx(19, abs=0.4)
+    three = estimate([(NodeLoad(6667, ((509.0, 1.0),), partitions=2), NodeCost(1.0, 0.4, 3.0))] * 3, Settings(100))
+    assert three.nodes[0].batches_request == pytest.approx(1.09, abs=0.02)
