@@ -131,12 +131,19 @@ class Objective:
                 found.append(Broken(name, allowed, value, min(MOST_EXCESS, excess)))
         return tuple(sorted(found, key=lambda each: -each.excess))
 
+    def excess(self, figures: Figures, *, slack: float = 0.0) -> float:
+        """How far over its limits a run is, together.
+
+        Args:
+            slack: excess over each limit that is let pass, where figures are only estimates.
+        """
+        return math.fsum(max(0.0, each.excess - slack) for each in self.broken(figures))
+
     def loss(self, figures: Figures, scale: float, *, slack: float = 0.0) -> float:
         """One number that is smaller for better figures.
 
         Args:
             scale: the value that counts as 1.
-            slack: excess over limits that is let pass, where figures are only estimates.
+            slack: as for ``excess``.
         """
-        excess = math.fsum(max(0.0, each.excess - slack) for each in self.broken(figures))
-        return self.value(figures) / scale + PENALTY * excess if scale > 0 else PENALTY * excess
+        return self.value(figures) / scale + PENALTY * self.excess(figures, slack=slack)

@@ -48,12 +48,20 @@ class Paired:
     count: int
 
     @property
+    def margin(self) -> float:
+        """On both sides of the mean, with 95 %; infinite for a single difference."""
+        if self.count < 2:
+            return math.inf
+        return self.error * (T_95[self.count - 2] if self.count - 2 < len(T_95) else T_95_OF_MANY)
+
+    @property
     def clear(self) -> bool:
         """Whether it is above 0 with 95 %."""
-        if self.count < 2:
-            return False
-        t = T_95[self.count - 2] if self.count - 2 < len(T_95) else T_95_OF_MANY
-        return self.mean > t * self.error and self.mean > 0
+        return self.mean > self.margin and self.mean > 0
+
+    def below(self, least: float) -> bool:
+        """Whether it is nearer to 0 than ``least`` with 95 %."""
+        return abs(self.mean) + self.margin < least
 
 
 def paired(worse: Sequence[float], better: Sequence[float]) -> Paired:
@@ -121,24 +129,35 @@ class Race:
     def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
         """At most ``effort.last`` of the candidates, best first.
 
-        All run with the same seeds.  Of the worse half those leave that are clearly worse than the best; if none is,
-        all run once more.
+        All run with the same seeds.  Of the worse half those leave that are clearly worse than the best, or as good but
+        for less than a gain that counts; if none is, all run once more.
         """
         left = list(dict.fromkeys(candidates))
         keys = self.new_keys(self.effort.first_seeds, self.effort.first_seconds)
         left = self.ranked(left, keys)
         while len(left) > self.effort.last:
             half = max(self.effort.last, (len(left) + 1) // 2)
-            best = left[0]
-            worse = [each for each in left[half:] if self.compared(each, best, keys).clear]
-            if worse:
-                left = [each for each in left if each not in worse]
+            decided = [each for each in left[half:] if self.decided(each, left[0], keys)]
+            if decided:
+                left = [each for each in left if each not in decided]
             elif len(keys) >= self.effort.most_seeds:
                 break
             else:
                 keys += self.new_keys(1, self.effort.first_seconds)
                 left = self.ranked(left, keys)
         return left[: self.effort.last]
+
+    def decided(self, settings: Settings, best: Settings, keys: Collection[RunKey]) -> bool:
+        """Whether more runs would say nothing new of these settings beside the best."""
+        found = self.compared(settings, best, keys)
+        least = self.effort.least_gain * math.fsum(self.losses(best, keys)) / len(keys)
+        return found.clear or found.below(least)
+
+    def early_keys(self) -> list[RunKey]:
+        """Runs that all candidates have had."""
+        return [
+            RunKey(self.seed * 1000 + number, self.effort.first_seconds) for number in range(self.effort.first_seeds)
+        ]
 
     def last_keys(self) -> list[RunKey]:
         """The longer runs of those that are left."""

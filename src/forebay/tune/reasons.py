@@ -176,7 +176,7 @@ class Reasons:
             if one > 0 and abs(other / one - 1) >= NOTABLE:
                 (better if other < one else worse).append(_compared(facts, name, unit, one, other))
         more = after.memory - before.memory
-        if before.memory > 0 and abs(more) >= NOTABLE * before.memory:
+        if abs(more) >= NOTABLE * self.outcome.present.buffer_memory:
             said = f"{facts.size('pool_change', abs(more))} of the pool {'more' if more > 0 else 'less'}"
             (worse if more > 0 else better).append(said)
         return ", ".join(better) or "nothing is better", "price: " + ", ".join(worse) if worse else "no cost"
@@ -252,8 +252,12 @@ class Reasons:
         """Which limit cannot be kept, and what stands in its way."""
         outcome, facts = self.outcome, Facts()
         figures = outcome.figures[outcome.best]
-        broken = self.objective.broken(figures)[0]
-        cause = self.over(facts, broken)
+        broken = self.objective.broken(figures)
+        if not broken and outcome.failed is not None:
+            facts.values["trial"] = outcome.failed.name
+            cause = f"{outcome.failed.name}: {self.over(facts, outcome.failed.broken[0])}"
+        else:
+            cause = self.over(facts, broken[0])
         slowest = max(self.after.nodes, key=lambda node: node.parts.service + node.parts.round_trip)
         at = self.after.nodes.index(slowest)
         facts.values["broker"] = self.name(at)

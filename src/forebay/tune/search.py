@@ -14,7 +14,7 @@ from itertools import product
 from typing import Literal
 
 from forebay.tune.estimate import Estimate
-from forebay.tune.figures import Broken, Figures, Objective, Simulate, Variation
+from forebay.tune.figures import MOST_EXCESS, PENALTY, Broken, Figures, Objective, Simulate, Variation
 from forebay.tune.node import BATCH_OVERHEAD, MIB, Settings
 from forebay.tune.outages import Outage, fitted
 from forebay.tune.racing import Effort, Paired, Race, RunKey
@@ -36,6 +36,8 @@ SLACK = 0.2
 SAME = 0.01
 """Candidates whose figures differ by less, of each, are the same to the closed forms."""
 MORE_RATE = 1.3
+MOST_TRIED = 6
+"""Settings that left the race and are tried if none of those that are left passes."""
 UNSEEN = 2
 """Seeds of a trial."""
 
@@ -43,17 +45,27 @@ Verdict = Literal["change", "leave", "unmet"]
 Estimator = Callable[[Settings], Estimate]
 
 
+def figures_of(found: Estimate) -> Figures:
+    """What closed forms say."""
+    return Figures(found.latency.p50, found.latency.p99, found.requests, found.pool, found.bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Settings and what the closed forms say of them."""
+    """Settings and what the closed forms say of them, as the load is and under the stress of the trials."""
 
     settings: Settings
     estimate: Estimate
+    stressed: tuple[Estimate, ...] = ()
 
     @property
     def figures(self) -> Figures:
-        found = self.estimate
-        return Figures(found.latency.p50, found.latency.p99, found.requests, found.pool, found.bytes)
+        return figures_of(self.estimate)
+
+    def robust(self, objective: Objective, scale: float) -> float:
+        """The loss, with the excess over limits where it is largest: under stress."""
+        over = [MOST_EXCESS if found.overload else objective.excess(figures_of(found)) for found in self.stressed]
+        return objective.loss(self.figures, scale) + PENALTY * max(over, default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +81,8 @@ class Trial:
 class Outcome:
     """What the search has found.
 
-    verdict: "change" to ``settings``; "leave" what there is; "unmet": nothing keeps the limits, ``settings`` are
-        nearest to it.
+    verdict: "change" to ``settings``; "leave" what there is; "unmet": nothing keeps the limits, in each trial too, not
+        even the present settings, and ``settings`` are nearest to it.
     settings: proposed; with "leave" the present ones.
     best: the best that was found, whether it is proposed or not.
     figures: of the longer runs, by settings: the best, the present ones, the defaults, and what else was left.
@@ -114,7 +126,7 @@ def grid(
     """
     batches = sorted({*BATCHES, *sums_of(sizes), present.batch_size})
     codecs = {present.compression: present.compression_ratio, **(ratios or {})}
-    lingers = sorted({*map(float, LINGERS), present.linger_ms})
+    lingers = sorted({*LINGERS, present.linger_ms})
     flights = sorted({*in_flight, present.in_flight})
     return [
         replace(
@@ -177,6 +189,9 @@ def pruned(
     able = distinct(able)
     front = front_of(able)
     best = sorted(able, key=lambda each: objective.loss(each.figures, scale, slack=SLACK))[:BEST]
+    if any(each.stressed for each in able):
+        # The best by a hair fail their trials, so that there must be some beside them that do not.
+        best = best[: BEST // 2] + sorted(able, key=lambda each: each.robust(objective, scale))[: BEST // 2]
     step = max(1, math.ceil(len(front) / OF_FRONT))
     kept = {each.settings: each for each in [*best, *front[::step]]}
     return list(kept.values()), front
@@ -186,6 +201,7 @@ def pruned(
 class Search:
     """A search for the settings of one load.
 
+    stressed: estimates under what the trials change, such as more rate or a slow broker.
     outages: those that are declared; a trial is made of each.
     nodes: how many there are; a trial is made with the one slow that has the most to do.
     """
@@ -195,6 +211,7 @@ class Search:
     estimate: Estimator
     simulate: Simulate
     objective: Objective
+    stressed: Sequence[Estimator] = ()
     outages: Sequence[Outage] = ()
     seed: int = 1
     effort: Effort = field(default_factory=Effort)
@@ -213,7 +230,8 @@ class Search:
         keys = race.last_keys()
         left = race.ranked(left, keys)
         trials = self.trials(race, self.slowest(present.estimate))
-        outcome = self.judge(race, left, keys, trials)
+        others = race.ranked([each for each in dict.fromkeys(entered) if each not in left], race.early_keys())
+        outcome = self.judge(race, left, others, keys, trials)
         tried = (len(candidates), len(set(entered)))
         return replace(outcome, front=tuple(front), tried=tried)
 
@@ -224,7 +242,7 @@ class Search:
         made = fitted(found, settings, self.outages, least_memory=least)
         if self.objective.memory is not None:
             made = replace(made, buffer_memory=max(1, min(made.buffer_memory, int(self.objective.memory))))
-        return Candidate(made, found)
+        return Candidate(made, found, tuple(estimate(settings) for estimate in self.stressed))
 
     @staticmethod
     def slowest(found: Estimate) -> int:
@@ -243,20 +261,33 @@ class Search:
             keys.append(replace(key, variation=variation))
         return keys
 
-    def judge(self, race: Race, left: list[Settings], keys: list[RunKey], trials: list[RunKey]) -> Outcome:
-        """The first of those left that passes its trial and is clearly better; else what to say instead."""
-        first: Outcome | None = None
+    def judge(
+        self, race: Race, left: list[Settings], others: list[Settings], keys: list[RunKey], trials: list[RunKey]
+    ) -> Outcome:
+        """The first that passes its trial and is clearly better; else what to say instead, which is of the best.
+
+        Args:
+            left: of the race, best first.
+            others: that left the race, best first; some are tried if none of those that are left passes.
+        """
         unseen = [*keys, *trials[:UNSEEN]]
-        for settings in left:
+        first = self.judge_one(race, left[0], unseen, trials)
+        tried = 0
+        for settings in [*left, *others]:
+            if settings in (self.present, self.defaults) and settings is not left[0]:
+                break
+            if settings not in left:
+                # The trials of those that left the race are short, and most often decide.
+                tried += 1
+                if tried > MOST_TRIED:
+                    break
+                if any(self.trial(race, settings, key).broken for key in trials[UNSEEN:]):
+                    continue
             outcome = self.judge_one(race, settings, unseen, trials)
             if outcome.verdict == "change":
                 return outcome
-            # The best says why nothing is proposed, unless it is what there is already.
-            if first is None:
-                first = outcome
             if settings in (self.present, self.defaults):
                 break
-        assert first is not None
         return first
 
     def judge_one(self, race: Race, settings: Settings, keys: list[RunKey], trials: list[RunKey]) -> Outcome:
@@ -270,7 +301,9 @@ class Search:
         least = self.effort.least_gain * loss
         better = settings != self.present and all(gain.mean > max(2 * gain.error, least) for gain in gains.values())
         figures = {each: race.mean(each, keys) for each in shown}
-        if self.objective.broken(figures[settings]):
+        # Present settings that break a limit are nothing to leave: then the nearest is better than they are.
+        unmet = failed is not None and self.objective.broken(figures[self.present])
+        if self.objective.broken(figures[settings]) or unmet:
             verdict: Verdict = "unmet"
         else:
             verdict = "change" if better and failed is None else "leave"

@@ -46,6 +46,12 @@ def option_value(name: str, value: Value) -> str:
     return size(value) if name in OF_SIZE else plain(value)
 
 
+def options_of(settings: Settings) -> dict[str, int | str]:
+    """The options by name, as a producer takes them: whole numbers of ms and of bytes."""
+    values = {option: getattr(settings, each) for each, option in OPTIONS.items()}
+    return {option: value if isinstance(value, str) else round(value) for option, value in values.items()}
+
+
 def changed(present: Settings, settings: Settings) -> dict[str, tuple[Value, Value]]:
     """The options that differ, by name: what they are, and what they are to be."""
     pairs = {option: (getattr(present, each), getattr(settings, each)) for each, option in OPTIONS.items()}

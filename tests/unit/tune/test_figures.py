@@ -26,6 +26,7 @@ def test_limits_that_are_broken_come_worst_first() -> None:
     broken = objective.broken(RUN)
     assert [(each.limit, each.value, each.excess) for each in broken] == [("p99_ms", 20, 1), ("p50_ms", 5, 0.25)]
     assert objective.loss(RUN, 100) == pytest.approx(1 + PENALTY * 1.25)
+    assert objective.excess(RUN) == 1.25
     assert objective.loss(RUN, 100, slack=0.25) == pytest.approx(1 + PENALTY * 0.75)
 
 

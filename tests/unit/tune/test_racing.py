@@ -35,6 +35,28 @@ def test_one_difference_says_nothing() -> None:
     assert Paired(1.0, 0.3, 40).clear and not Paired(1.0, 0.6, 40).clear
 
 
+def test_as_good_is_nearer_than_a_gain_that_counts() -> None:
+    assert paired([10.001, 10.002, 10.0], [10.0, 10.0, 10.001]).below(0.1)
+    assert not paired([10.2, 10.2, 10.2], [10.0, 10.0, 10.0]).below(0.1)
+    assert not paired([10.0], [10.0]).below(0.1)
+
+
+def test_whoever_is_as_good_as_the_best_leaves_at_once() -> None:
+    known = Known(noise=0.3)
+    close = [replace(BASE, delivery_timeout_ms=float(120_000 + at)) for at in range(20)]
+    assert race(known).narrowed(close) == close[:4]
+    assert len(known.calls) == 3 * len(close)
+
+
+def test_all_candidates_have_the_early_runs() -> None:
+    known = Known()
+    found = race(known)
+    found.narrowed(FIELD)
+    before = len(known.calls)
+    assert len(found.ranked(FIELD, found.early_keys())) == len(FIELD)
+    assert len(known.calls) == before
+
+
 def test_the_best_are_left_best_first() -> None:
     known = Known()
     left = race(known).narrowed(FIELD)

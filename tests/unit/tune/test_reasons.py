@@ -84,11 +84,11 @@ def test_a_line_at_one_broker() -> None:
 
 def test_few_records_a_request_and_what_more_cost() -> None:
     nodes = [(NodeLoad(1000, ONE_SIZE), NodeCost(1.0, 0.4))]
-    after = Figures(24, 52, 20, memory=200_000, bytes=48_000)
+    after = Figures(24, 52, 20, memory=100_000 + 2 * MIB, bytes=48_000)
     (reason,) = reasons(outcome(replace(DEFAULTS, linger_ms=50.0), after=after), nodes)
     assert reason.cause == "a request takes along 6 ▸ 51 records"
     assert reason.effect == "p50 44 ▸ 24 ms, requests -93.3 %, bytes -4 %"
-    assert reason.price == "price: p99 48 ▸ 52 ms, 97.7 KiB of the pool more"
+    assert reason.price == "price: p99 48 ▸ 52 ms, 2 MiB of the pool more"
 
 
 def test_a_batch_that_takes_one_of_two_sizes() -> None:
@@ -169,6 +169,13 @@ def test_a_limit_that_nothing_keeps_is_named_with_what_binds() -> None:
         "broker 3 alone takes 8.5 ms to answer."
     )
     assert change.kind == "change"
+
+
+def test_a_limit_that_nothing_keeps_in_a_trial() -> None:
+    failed = Trial("broker 3 twice as slow", AFTER, (Broken("p99_ms", 30, 36.5, 0.2),))
+    best = replace(DEFAULTS, linger_ms=0.0)
+    reason = reasons(outcome(best, verdict="unmet", failed=failed), objective=Objective(p99_ms=30))[0]
+    assert reason.cause == "broker 3 twice as slow: p99 is 36.5 ms, and 30 are allowed"
 
 
 def test_limits_of_memory_and_records() -> None:

@@ -112,6 +112,21 @@ def test_what_fails_its_trial_gives_way_to_the_next() -> None:
     assert found.trials[3].figures.p99 < 62
 
 
+def test_those_that_keep_the_limits_under_stress_are_tried_though_they_left_the_race() -> None:
+    def slow(settings: Settings) -> Estimate:
+        found = of_known(settings)
+        return replace(found, latency=found.latency.later(4.0 * settings.in_flight))
+
+    close = [replace(DEFAULTS, linger_ms=linger / 2, in_flight=2) for linger in range(60, 109)]
+    objective = Objective("requests", p99_ms=62)
+    plain = searching(Known(noise=0), objective).run(close)
+    assert (plain.verdict, plain.settings) == ("leave", DEFAULTS)
+    assert plain.failed is not None and plain.failed.name == "broker 1 twice as slow"
+    found = searching(Known(noise=0), objective, stressed=[slow]).run(close)
+    assert (found.verdict, found.settings.linger_ms) == ("change", 46)
+    assert not any(trial.broken for trial in found.trials)
+
+
 def test_the_defaults_are_left_where_nothing_is_better() -> None:
     found = searching(Known(), Objective("latency")).run([DEFAULTS, replace(DEFAULTS, in_flight=10)])
     assert (found.verdict, found.settings, found.best) == ("leave", DEFAULTS, DEFAULTS)
@@ -143,6 +158,14 @@ def test_a_limit_that_nothing_keeps_ends_with_the_nearest() -> None:
     assert (found.settings.linger_ms, found.settings.in_flight) == (0, 1)
     (broken,) = Objective("requests", p99_ms=2).broken(found.figures[found.settings])
     assert broken.limit == "p99_ms"
+
+
+def test_present_settings_that_break_a_limit_are_not_left_for_a_trial_that_fails() -> None:
+    present = replace(DEFAULTS, linger_ms=100)
+    near = [present, replace(DEFAULTS, linger_ms=52, in_flight=2)]
+    found = searching(Known(noise=0), Objective("requests", p99_ms=62), present=present).run(near)
+    assert (found.verdict, found.settings.linger_ms) == ("unmet", 52)
+    assert found.failed is not None and found.failed.name == "broker 1 twice as slow"
 
 
 def test_memory_and_timeout_follow_from_the_outages() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from forebay.config import ProducerConfig
 from forebay.tune.node import MIB, Settings
-from forebay.tune.wording import Facts, changed, doubts, option_value, plain, size
+from forebay.tune.wording import Facts, changed, doubts, option_value, options_of, plain, size
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,11 @@ def test_what_is_not_known_is_said() -> None:
     assert len(doubts(calibrated=False, traced=False, stalls=False, ratio_measured=False)) == 5
     (always,) = doubts(calibrated=True, traced=True, stalls=True, ratio_measured=True)
     assert always.startswith("Pauses of the brokers")
+
+
+def test_options_are_what_a_producer_takes() -> None:
+    options = options_of(Settings(linger_ms=7.0))
+    assert options["linger.ms"] == 7 and isinstance(options["linger.ms"], int)
+    assert options["compression.type"] == "none"
+    config = ProducerConfig({"bootstrap.servers": "b:1", **options})
+    assert config["max.in.flight.requests.per.connection"] == 5
