@@ -29,6 +29,7 @@ MODULES = (
     "serializers",
     "spark",
     "testing",
+    "tune",
 )
 """Those that are documented, below ``forebay``."""
 CONSTRUCTORS = ("__init__", "__new__", "__call__")

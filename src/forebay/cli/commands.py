@@ -15,9 +15,10 @@ with of_extra(__name__, "cli"):
 
 from forebay import implementation
 from forebay.cli import flags
-from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
-from forebay.cli.properties import pairs
+from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, CommandError, exit_code_of, one_line, told
+from forebay.cli.flags import show_alone, write
 from forebay.cli.report.progress import WAIT_S
+from forebay.cli.tune_commands import tune
 
 if TYPE_CHECKING:
     from forebay.admin import AdminClient
@@ -26,24 +27,12 @@ if TYPE_CHECKING:
     from forebay.model import ClusterDescription
 
 
-def write(text: str) -> None:
-    """Writes a line to stdout at once, because a reader of a pipe may wait for it."""
-    print(text, flush=True)
-
-
 def version_line() -> str:
     """The version, and which form of the package runs."""
     from forebay._runtime.version import VERSION
 
     python = ".".join(map(str, sys.version_info[:3]))
     return f"forebay {VERSION} ({implementation}, Python {python})"
-
-
-def show_alone(context: click.Context) -> None:
-    """Ends a group of commands of which none is named: with its help, as a mistake."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(USAGE)
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -347,40 +336,7 @@ def doctor(topic: str | None, master: str | None, spark: bool, **values: Any) ->
     return command.run({f"kafka.{name}": value for name, value in given.items()}, topic, master, write)
 
 
-@cli.group(invoke_without_command=True)
-@click.pass_context
-def tune(context: click.Context) -> None:
-    """What settings of a producer give for a load, by a simulation: no broker is needed."""
-    show_alone(context)
-
-
-@tune.command()
-@click.argument("path", required=False, metavar="[FILE]")
-def init(path: str | None) -> int:
-    """Write a commented file that describes a load, to begin with: load.toml, if no other is named."""
-    from forebay.cli import tune as command
-
-    return command.init(path or command.DEFAULT_FILE, write)
-
-
-@tune.command()
-@click.argument("path", metavar="FILE")
-@click.option("-X", "options", multiple=True, metavar="NAME=VALUE", help="A setting that replaces the file's.")
-@click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
-)
-@click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
-def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None) -> int:
-    """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
-
-    The exit code is 1 if the load is not served, or a limit of the goal is not kept.
-    """
-    from forebay.cli import tune as command
-
-    changed = pairs(options, "-X")
-    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds)
-
+cli.add_command(tune)
 
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}
 """Flags of ``pipeline run`` that are short for a place in the job file."""

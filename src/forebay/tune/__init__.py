@@ -1,6 +1,7 @@
 """What settings of a producer give for a load, before it runs: the real producer on a clock that a simulation moves.
 
-``predict`` gives latencies, requests, memory and failures for a Workload, settings and Brokers.  Begin with
+``predict`` gives latencies, requests, memory and failures for a Workload, settings and Brokers; ``advise`` proposes
+better settings.  Begin with
 ``workload``, ``brokers`` and ``goal``, the values that describe a question; ``files`` reads them from TOML.
 ``_world`` simulates, ``measures`` counts, and ``prediction`` has the values that come out.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.tune._checks import TuneError, number, whole
 from forebay.tune._world.costs import Costs
@@ -19,7 +20,11 @@ from forebay.tune.goal import Goal
 from forebay.tune.prediction import Prediction, prediction_of
 from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
 
+if TYPE_CHECKING:
+    from forebay.tune.advice import Advice, advise
+
 __all__ = [
+    "Advice",
     "Broker",
     "Brokers",
     "Burst",
@@ -34,6 +39,7 @@ __all__ = [
     "Stream",
     "TuneError",
     "Workload",
+    "advise",
     "predict",
 ]
 
@@ -47,6 +53,14 @@ MOST_PRODUCERS = 100
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> object:
+    if name not in ("Advice", "advise"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from forebay.tune import advice  # which imports from here
+
+    return getattr(advice, name)
 
 
 def predict(

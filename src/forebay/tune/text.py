@@ -1,4 +1,4 @@
-"""A prediction in at most 40 lines of text, for people."""
+"""A prediction, and advice, in at most 40 lines of text each, for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
+from forebay.tune.figures import Figures
 from forebay.tune.goal import Goal
 from forebay.tune.prediction import NodePrediction, Prediction, Times
 from forebay.tune.workload import Cycle, Lognormal, Sizes, Stream, Workload
@@ -31,6 +33,16 @@ CAUSES = {
     "memory": "memory exhausted",
 }
 UNITS = ("B", "KiB", "MiB", "GiB")
+MOST_REASONS = 3
+MOST_TRIALS = 5
+FRONT = 5
+"""Settings of the front that are shown, from the fastest to the one with the fewest requests."""
+VERDICTS = {
+    "change": "set",
+    "leave": "leave the settings as they are",
+    "unmet": "nothing that was tried keeps the goal; the nearest is",
+}
+COLUMNS = {"present": "today", "defaults": "defaults", "best": "best found"}
 
 
 def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: Goal) -> str:
@@ -167,3 +179,64 @@ def in_bytes(size: float) -> str:
     while number >= 1024 and unit < len(UNITS) - 1:
         number, unit = number / 1024, unit + 1
     return f"{number:,.0f} {UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {UNITS[unit]}"
+
+
+def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> str:
+    """The lines, each with its end."""
+    settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
+    seen, simulated = found.tried
+    lines = [
+        *_question(found.present, load, brokers),
+        "",
+        *_wrapped("advice", f"{VERDICTS[found.verdict]} {settings}".rstrip()),
+        *(line for reason in found.reasons[:MOST_REASONS] for line in _wrapped("", reason.text)),
+        "",
+        *_columns(found.figures),
+        "",
+        *_trials(found),
+        *_front(found),
+        *_wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
+        *_goal(found.proposed, goal),
+        *_wrapped("assumed", "; ".join(found.present.assumptions)),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return (
+        textwrap.wrap(f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10, drop_whitespace=True)
+        if head
+        else (textwrap.wrap(text, WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10))
+    )
+
+
+def _columns(figures: Mapping[str, Figures]) -> Iterator[str]:
+    yield f"{'':<28}{''.join(f'{COLUMNS[name]:>12}' for name in figures)}"
+    rows: dict[str, Any] = {
+        "p50, ms": lambda each: f"{each.p50:,.2f}",
+        "p99, ms": lambda each: f"{each.p99:,.2f}",
+        "requests/s": lambda each: f"{each.requests:,.1f}",
+        "sent/s": lambda each: in_bytes(each.bytes),
+        "memory at most": lambda each: in_bytes(each.memory),
+        "processor": lambda each: f"{each.cpu / 10:,.1f}%",
+        "records lost": lambda each: f"{each.lost:,.0f}",
+        "longest hold of send, ms": lambda each: f"{each.hold:,.1f}",
+    }
+    for name, shown in rows.items():
+        yield f"{name:<28}{''.join(f'{shown(each):>12}' for each in figures.values())}"
+
+
+def _trials(found: Advice) -> Iterator[str]:
+    for number, (name, figures) in enumerate([*found.trials.items()][:MOST_TRIALS]):
+        head = "tried" if number == 0 else ""
+        lost = f", {_counted(round(figures.lost), 'record')} lost" if figures.lost else ""
+        yield f"{head:<10}{name}: p99 {figures.p99:,.1f} ms, {figures.requests:,.1f} requests/s{lost}"
+
+
+def _front(found: Advice) -> Iterator[str]:
+    step = max(1, -(-len(found.front) // FRONT))
+    for number, (settings, p99, requests, memory) in enumerate(found.front[::step]):
+        head = "front" if number == 0 else ""
+        short = f"linger {settings['linger.ms']}, batch {in_bytes(float(settings['batch.size']))}, in flight "
+        short += str(settings["max.in.flight.requests.per.connection"])
+        yield f"{head:<10}about p99 {p99:,.1f} ms, {requests:,.1f} requests/s, {in_bytes(memory)}: {short}"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from forebay.cli.commands import execute
+from forebay.tune import advice
+from forebay.tune.racing import Effort
 
 LOAD = """
 [load]
@@ -48,6 +50,48 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert Path(path).read_text(encoding="utf-8") == LOAD
     assert execute(["tune", "init", str(tmp_path / "none" / "load.toml")]) == 2
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advice with few short runs."""
+    effort = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)
+    monkeypatch.setattr(advice, "effort_for", lambda load: effort)
+
+
+@pytest.mark.usefixtures("quick")
+def test_advice_and_the_settings_it_proposes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, properties = written(tmp_path), tmp_path / "producer.properties"
+    question = ["tune", "advise", path, "--seed", "3", "--goal", "p99_ms=30", "-X", "linger.ms=0"]
+    assert execute([*question, "--properties", str(properties)]) == 0
+    text = capsys.readouterr().out
+    assert "advice    set " in text and "goal      kept: p99_ms 30\n" in text
+    proposed = dict(line.split("=", 1) for line in properties.read_text(encoding="utf-8").splitlines())
+    assert float(proposed["linger.ms"]) > 0
+    assert execute([*question, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"linger.ms": "0", **{name: str(value) for name, value in found["settings"].items()}} == proposed
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ("p99=5", "p99_ms"),
+        ("p99_ms=soon", "p99_ms"),
+        ("least=speed", "requests, latency, memory, cpu, bytes"),
+    ],
+)
+def test_a_part_of_the_goal_that_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], goal: str, said: str
+) -> None:
+    assert execute(["tune", "advise", written(tmp_path), "--goal", goal]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_goal_that_nothing_meets_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["tune", "advise", written(tmp_path), "--goal", "p99_ms=0.01"]) == 1
+    assert "nothing that was tried keeps the goal" in capsys.readouterr().out
 
 
 def test_text_and_json_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from forebay.tune import predict
+from forebay.tune import advise, predict
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.goal import Goal
-from forebay.tune.text import in_bytes, prediction_text
+from forebay.tune.racing import Effort
+from forebay.tune.text import advice_text, in_bytes, prediction_text
 from forebay.tune.workload import Stream, Workload
 
 
@@ -61,6 +62,42 @@ def test_bursts_and_closed_callers() -> None:
     )
     closed = Workload(callers="closed", think_ms=5, threads=2)
     assert "2 threads, 5 ms between calls, values of 100 B" in text(closed, {}, Brokers(), Goal())
+
+
+def advice_of(load: Workload, goal: Goal, brokers: Brokers | None = None, **more: Any) -> str:
+    brokers = brokers or Brokers()
+    effort = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)
+    return advice_text(advise(load, goal, brokers=brokers, effort=effort, **more), load, brokers, goal)
+
+
+def test_advice_says_what_to_set_why_and_what_it_gives() -> None:
+    found = advice_of(Workload(rate=1000, sizes=200, topics={"t": 4}), Goal(p99_ms=40), settings={"linger.ms": 0})
+    assert "\nadvice    set linger.ms=" in found
+    assert "          linger.ms 0 ▸" in found and "requests -" in found
+    assert "today    defaults  best found\n" in found
+    assert "goal      kept: p99_ms 40\n" in found
+    assert "tried     the load as it is: p99 " in found and "a rate +30 %: p99 " in found
+    assert "front     about p99 " in found
+
+
+def test_advice_to_leave_it_and_advice_that_meets_nothing() -> None:
+    load = Workload(rate=100, sizes=100, topics={"t": 1})
+    assert "advice    leave the settings as they are\n          Leave it: " in advice_of(
+        load, Goal(least="latency"), settings={"linger.ms": 0}
+    )
+    unmet = advice_of(load, Goal(p99_ms=0.01))
+    assert "advice    nothing that was tried keeps the goal; the nearest is" in unmet
+    assert "goal      not kept: p99_ms" in unmet
+
+
+def test_advice_with_everything_that_can_be_said_has_at_most_40_lines() -> None:
+    outages = [Outage(node=number, seconds=(0.2, 0.4), kind="refused") for number in range(1, 6)]
+    kinds: list[Any] = [{"rate": 300, "topic": name} for name in ("a", "b", "c", "d")]
+    load = Workload([Stream(**kind) for kind in kinds], topics=dict.fromkeys("abcdef", 2))
+    limits: Any = {"p50_ms": 0.1, "p99_ms": 0.1, "memory": 1, "lost": 0, "hold_ms": 0}
+    found = advice_of(load, Goal(**limits), Brokers.alike(6, outages))
+    assert found.count("\n") <= 40
+    assert max(map(len, found.splitlines())) <= 130
 
 
 @pytest.mark.parametrize(

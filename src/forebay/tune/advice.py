@@ -1,0 +1,272 @@
+"""Advice: which settings would be better for a load, why, and at what price; or that they are best left.
+
+Closed forms choose candidates, the simulation judges them, and sentences say what was measured (``search``,
+``reasons``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from forebay.config import ProducerConfig
+from forebay.tune import outages as away
+from forebay.tune import predict, span
+from forebay.tune.brokers import Brokers
+from forebay.tune.estimate import estimate
+from forebay.tune.figures import Figures, Objective, Variation
+from forebay.tune.files import SIMULATED
+from forebay.tune.node import Settings
+from forebay.tune.reasons import Reason, Reasons
+from forebay.tune.sample import node_loads, scaled, slowed
+from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, grid
+from forebay.tune.wording import OPTIONS, options_of
+
+if TYPE_CHECKING:
+    from forebay.tune._world.costs import Costs
+    from forebay.tune.goal import Goal
+    from forebay.tune.prediction import Prediction
+    from forebay.tune.racing import Effort
+    from forebay.tune.workload import Workload
+
+VERSION = 1
+"""Of the JSON."""
+SLOWER = 2.0
+"""What a slow broker of a trial takes, by what it takes else."""
+CODEC = "zstd"
+"""What is proposed where a ratio is given and no codec is in use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What is to be said of a load.
+
+    verdict: "change" to ``settings``; "leave" what there is; "unmet": nothing keeps the goal, ``settings`` are nearest.
+    settings: options by name that are to be set beside what is set today; empty with "leave".
+    reasons: the most important one first; each has its text and every number in it.
+    present, proposed: what the simulation says of the settings of today, and of ``settings`` beside them.
+    front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms.
+    tried: settings that closed forms saw, and that were simulated.
+    """
+
+    version: int
+    seed: int
+    verdict: Verdict
+    settings: Mapping[str, int | str]
+    reasons: tuple[Reason, ...]
+    present: Prediction
+    proposed: Prediction
+    figures: Mapping[str, Figures]
+    """Of the longer runs: ``present``, ``defaults``, ``best``."""
+    gains: Mapping[str, tuple[float, float]]
+    """Over ``present`` and ``defaults``: the share of the present loss that is gained, and its standard error."""
+    trials: Mapping[str, Figures]
+    front: tuple[tuple[Mapping[str, int | str], float, float, float], ...]
+    tried: tuple[int, int]
+
+    @property
+    def met(self) -> bool:
+        """Whether the proposed settings, or those of today, keep the goal and serve the load."""
+        return self.verdict != "unmet" and self.proposed.served
+
+    def as_json(self) -> str:
+        """All of it; the same question with the same seed gives the same text."""
+        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def advise(
+    load: Workload,
+    goal: Goal | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    brokers: Brokers | None = None,
+    costs: Costs | None = None,
+    seed: int = 1,
+    effort: Effort | None = None,
+) -> Advice:
+    """Looks for better settings for a load; no broker is needed.
+
+    Args:
+        load: what comes.
+        goal: what is to become least, and what must hold; None: fewest requests.
+        settings: those of today, by Kafka's names; what is not given has its default.
+        brokers: what it writes to; None: one node as fast as ``Broker()``.
+        costs: of the client's own work; None: guesses.
+        seed: the same one gives the same advice.
+        effort: how much is simulated; None: what a load of this rate needs.
+
+    Raises:
+        ConfigError: an option that is unknown or not simulated, or a value that cannot be.
+    """
+    from forebay.tune.goal import Goal
+
+    question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
+    return question.answered(effort or effort_for(load))
+
+
+def effort_for(load: Workload) -> Effort:
+    """Shorter runs of a load with many records: what chance does to them is less."""
+    from forebay.tune.racing import Effort
+
+    rate = load.rate * load.producers
+    return Effort(
+        first_seconds=max(0.5, min(5.0, 6_000 / rate)),
+        last_seconds=max(2.0, min(20.0, 20_000 / rate)),
+        trial_seconds=max(1.0, min(10.0, 12_000 / rate)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A load with its goal, the settings of today, the brokers and the costs."""
+
+    load: Workload
+    goal: Goal
+    given: Mapping[str, Any]
+    brokers: Brokers
+    costs: Costs | None
+    seed: int
+
+    def answered(self, effort: Effort) -> Advice:
+        """The advice."""
+        present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
+        nodes, names = node_loads(self.load, self.brokers)
+        objective = Objective(least=self.goal.least, **self.goal.limits())
+        declared = declared_outages(self.brokers, names, present)
+        slowest = Search.slowest(estimate(nodes, present))
+        stressed = (
+            lambda settings: estimate(scaled(nodes, MORE_RATE), settings),
+            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings),
+        )
+        search = Search(
+            present=present,
+            defaults=defaults,
+            estimate=lambda settings: estimate(nodes, settings),
+            simulate=partial(self.simulate, names),
+            objective=objective,
+            outages=declared,
+            stressed=stressed,
+            seed=self.seed,
+            effort=effort,
+        )
+        sizes = nodes[0][0].sizes
+        found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
+        before, after = estimate(nodes, found.present), estimate(nodes, found.best)
+        told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
+        return self.advice(found, told)
+
+    def advice(self, found: Outcome, told: tuple[Reason, ...]) -> Advice:
+        """The outcome in a user's words."""
+        settings = options_changed(found.present, found.settings)
+        today = self.predicted({})
+        shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
+        loss = found.loss if found.loss > 0 else 1.0
+        return Advice(
+            version=VERSION,
+            seed=self.seed,
+            verdict=found.verdict,
+            settings=settings,
+            reasons=told,
+            present=today,
+            proposed=self.predicted(settings) if settings else today,
+            figures={name: found.figures[each] for name, each in shown.items()},
+            gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
+            trials={each.name: each.figures for each in found.trials},
+            front=tuple(
+                (options_of(each.settings), each.figures.p99, each.figures.requests, each.figures.memory)
+                for each in found.front
+            ),
+            tried=found.tried,
+        )
+
+    def predicted(self, changed: Mapping[str, Any]) -> Prediction:
+        """What the simulation says of the settings of today with others beside them, over the whole load."""
+        return predict(
+            self.load, {**self.given, **changed}, brokers=self.brokers, costs=self.costs, seed=self.seed + 1_000_000
+        )
+
+    def simulate(
+        self, numbers: Sequence[int], settings: Settings, seed: int, seconds: float, variation: Variation
+    ) -> Figures:
+        """One run of the search; ``numbers`` are those of the nodes, by their places in the estimates."""
+        load = self.load if variation.rate == 1 else self.load.scaled(variation.rate)
+        brokers = self.brokers.with_outages()
+        if variation.slow_node is not None:
+            brokers = brokers.slowed(numbers[variation.slow_node], SLOWER)
+        if variation.outage is not None:
+            brokers = brokers.with_outages(self.brokers.outages[variation.outage])
+            seconds = span(load, brokers)
+        options = {**self.given, **options_of(settings)}
+        found = predict(load, options, brokers=brokers, costs=self.costs, seed=seed, seconds=seconds)
+        return Figures(
+            p50=found.latency.p50,
+            p99=found.latency.p99,
+            requests=found.requests_s,
+            memory=found.pool.peak,
+            bytes=found.bytes_s,
+            cpu=1000 * found.cpu,
+            lost=found.lost + found.backlog,
+            hold=found.longest_hold_ms,
+        )
+
+    def settings_of(self, given: Mapping[str, Any]) -> Settings:
+        """As the search takes them, with the defaults of what is not given."""
+        config = ProducerConfig({**given, **SIMULATED})
+        codec = config["compression.type"]
+        ratio = 1.0 if codec == "none" or self.load.compression is None else self.load.compression.ratio
+        return Settings(
+            linger_ms=config["linger.ms"],
+            batch_size=config["batch.size"],
+            in_flight=config["max.in.flight.requests.per.connection"],
+            compression=codec,
+            compression_ratio=ratio,
+            buffer_memory=config["buffer.memory"],
+            max_request_size=config["max.request.size"],
+            delivery_timeout_ms=config["delivery.timeout.ms"],
+            request_timeout_ms=config["request.timeout.ms"],
+            retry_backoff_max_ms=config["retry.backoff.max.ms"],
+        )
+
+    def untuned(self) -> dict[str, Any]:
+        """What is given today, without the options that are tuned."""
+        return {name: value for name, value in self.given.items() if name not in OPTIONS.values()}
+
+    def in_flight(self, present: Settings) -> Sequence[int]:
+        """The numbers of requests in flight that keep the order which the user has today."""
+        config = ProducerConfig({**self.given, **SIMULATED})
+        return (1,) if present.in_flight == 1 and not config["enable.idempotence"] else IN_FLIGHT
+
+    def ratios(self, present: Settings) -> dict[str, float]:
+        """Codecs of which the load says what they leave."""
+        if self.load.compression is None:
+            return {}
+        codec = CODEC if present.compression == "none" else present.compression
+        return {"none": 1.0, codec: self.load.compression.ratio}
+
+
+def options_changed(present: Settings, settings: Settings) -> dict[str, int | str]:
+    """The options that are to be others."""
+    before = options_of(present)
+    return {name: value for name, value in options_of(settings).items() if value != before[name]}
+
+
+def declared_outages(brokers: Brokers, names: Sequence[int], present: Settings) -> list[away.Outage]:
+    """The outages as closed forms take them; of nodes that get nothing there are none."""
+    found = []
+    for outage in brokers.outages:
+        places = tuple(at for at, name in enumerate(names) if name == outage.node)
+        begin, end = outage.seconds
+        moves = outage.kind == "not_leader"
+        found.append(
+            away.Outage(
+                nodes=places,
+                away_ms=0.0 if moves else 1000 * (end - begin),
+                notice_ms=present.request_timeout_ms if outage.kind == "silent" else 0.0,
+                election_ms=outage.election_ms if moves else 0.0,
+            )
+        )
+    return found

@@ -1,0 +1,143 @@
+"""What closed forms need of a load: what each node gets of it and what a request costs there.
+
+Rates by partition and sizes are counted in records as the simulation sends them, so that keys fall where they do there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from forebay._accumulator.partitioner import key_partition
+from forebay._records.batch_v2 import exact_record_size
+from forebay.tune._world.callers import records
+from forebay.tune.node import NodeCost, NodeLoad
+
+if TYPE_CHECKING:
+    from forebay.tune.brokers import Broker, Brokers
+    from forebay.tune.workload import Stream, Workload
+
+SAMPLE = 20_000
+"""Records of each stream that are counted."""
+SIZES = 40
+"""So many sizes of records at most are told apart."""
+
+
+def node_loads(load: Workload, brokers: Brokers) -> tuple[list[tuple[NodeLoad, NodeCost]], list[int]]:
+    """What each node gets of one producer and what a request costs there; and the numbers of these nodes, from 1 on.
+
+    Nodes that get nothing are left out.
+    """
+    sample = Sample()
+    for number, stream in enumerate(load.streams):
+        sample.count(load, stream, number)
+    leaders = leaders_of(load, len(brokers.nodes))
+    found, numbers = [], []
+    for number, broker in enumerate(brokers.nodes, 1):
+        own = [where for where, leader in leaders.items() if leader == number]
+        node = sample.of_node(own, dict(load.topics))
+        if node is not None:
+            found.append((node, cost_of(broker)))
+            numbers.append(number)
+    return found, numbers
+
+
+def leaders_of(load: Workload, nodes: int) -> dict[tuple[str, int], int]:
+    """Who leads each partition: the nodes in turn, as in the simulation."""
+    places = [(name, partition) for name, count in load.topics for partition in range(count)]
+    return {where: at % nodes + 1 for at, where in enumerate(places)}
+
+
+def cost_of(broker: Broker) -> NodeCost:
+    """A node's times; what an answer waits for followers holds up its connection."""
+    busy = broker.others.rate * broker.service_ms(broker.others.size) / 1000 / broker.handlers
+    return NodeCost(
+        rtt_ms=broker.rtt_ms,
+        fixed_ms=broker.fixed_ms + broker.replication_ms,
+        per_mib_ms=broker.per_mib_ms,
+        bandwidth=broker.bandwidth or math.inf,
+        handlers=broker.handlers,
+        others_busy=min(0.99, busy),
+    )
+
+
+def scaled(nodes: Sequence[tuple[NodeLoad, NodeCost]], factor: float) -> list[tuple[NodeLoad, NodeCost]]:
+    """The same with so many times the records."""
+    return [(replace(load, rate=load.rate * factor), cost) for load, cost in nodes]
+
+
+def slowed(nodes: Sequence[tuple[NodeLoad, NodeCost]], at: int, factor: float) -> list[tuple[NodeLoad, NodeCost]]:
+    """The same with one node that takes so many times as long."""
+    found = [*nodes]
+    load, cost = found[at]
+    found[at] = load, replace(cost, fixed_ms=cost.fixed_ms * factor, per_mib_ms=cost.per_mib_ms * factor)
+    return found
+
+
+class Sample:
+    """Rates (records a second of one producer) and sizes."""
+
+    def __init__(self) -> None:
+        self.by_partition: defaultdict[tuple[str, int], float] = defaultdict(float)
+        """Of records whose partition their key or the caller decides."""
+        self.by_topic: defaultdict[str, float] = defaultdict(float)
+        """Of the others."""
+        self.in_turn = False
+        self._sizes: defaultdict[int, float] = defaultdict(float)
+
+    def count(self, load: Workload, stream: Stream, number: int) -> None:
+        """Counts the first records of a stream, each for its share of the stream's rate."""
+        topics = (stream.topic,) if stream.topic is not None else tuple(name for name, _ in load.topics)
+        partitions = dict(load.topics)
+        seconds = stream.last_step + max(1.0, SAMPLE / stream.mean_rate)
+        drawn = list(islice(records(stream, topics, f"sample {number}", 0.0, 1000 * seconds), SAMPLE))
+        for _due, topic, value, key, partition in drawn:
+            share = stream.mean_rate / len(drawn)
+            place = key_partition(key, partitions[topic]) if key is not None else partition
+            if place is None:
+                self.by_topic[topic] += share
+            else:
+                self.by_partition[topic, place] += share
+            self._sizes[exact_record_size(0, 0, -1 if key is None else len(key), len(value))] += share
+        self.in_turn = len(load.streams) == 1 and len(self._sizes) == 2 and stream.keys is None
+
+    def of_node(self, own: list[tuple[str, int]], partitions: dict[str, int]) -> NodeLoad | None:
+        """What comes to these partitions; None for nothing.
+
+        Each topic without keys has one batch at a time, as a partition of keyed records has.
+        """
+        keyed = [self.by_partition[where] for where in own if where in self.by_partition]
+        places = {name: sum(1 for topic, _ in own if topic == name) for name in self.by_topic}
+        free = [self.by_topic[name] * count / partitions[name] for name, count in places.items() if count]
+        rate = math.fsum([*keyed, *free])
+        if rate <= 0:
+            return None
+        return NodeLoad(
+            rate=rate,
+            sizes=self.sizes(),
+            partition_shares=(*keyed, *free) if keyed or len(free) > 1 else None,
+            in_turn=self.in_turn,
+            partitions=max(1, sum(places.values())),
+        )
+
+    def sizes(self) -> tuple[tuple[float, float], ...]:
+        """(bytes with overhead, share), in a small number of steps."""
+        total = sum(self._sizes.values())
+        ordered = sorted(self._sizes.items())
+        if len(ordered) <= SIZES:
+            return tuple((float(size), weight / total) for size, weight in ordered)
+        steps: list[tuple[float, float]] = []
+        weight_of_step, bytes_of_step = 0.0, 0.0
+        for size, weight in ordered:
+            weight_of_step += weight
+            bytes_of_step += size * weight
+            if weight_of_step >= total / SIZES:
+                steps.append((bytes_of_step / weight_of_step, weight_of_step / total))
+                weight_of_step, bytes_of_step = 0.0, 0.0
+        if weight_of_step:
+            steps.append((bytes_of_step / weight_of_step, weight_of_step / total))
+        return tuple(steps)

@@ -1,0 +1,106 @@
+"""Advice for loads of which it is known what helps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from forebay.errors import ConfigError
+from forebay.tune import Advice, Broker, Brokers, Goal, Outage, Workload, advise
+from forebay.tune.advice import effort_for
+from forebay.tune.racing import Effort
+
+QUICK = Effort(first_seeds=2, first_seconds=0.5, last=2, last_seeds=2, last_seconds=1.0, trial_seconds=0.5)
+SLOW = Brokers((Broker(), Broker(fixed_ms=8.0)))
+KEYED: Any = {"count": 100}
+
+
+def quick(load: Workload, goal: Goal | None = None, **more: Any) -> Advice:
+    return advise(load, goal, effort=QUICK, **more)
+
+
+def test_fewer_requests_within_the_limit_of_latency() -> None:
+    load = Workload(rate=1000, sizes=200, topics={"t": 4})
+    found = quick(load, Goal(p99_ms=40), settings={"linger.ms": 0})
+    assert found.verdict == "change" and found.met
+    assert 0 < float(found.settings["linger.ms"]) <= 40
+    assert found.figures["best"].requests < found.figures["present"].requests / 4
+    assert found.proposed.latency.p99 <= 40
+    assert found.reasons[0].kind == "change" and "linger.ms 0 ▸" in found.reasons[0].text
+    assert min(found.gains["present"]) > 0
+    assert all(figures.p99 <= 40 for figures in found.trials.values())
+
+
+def test_where_the_best_is_in_use_it_is_left() -> None:
+    load = Workload(rate=1000, sizes=200, topics={"t": 4})
+    goal = Goal(p99_ms=40)
+    once = quick(load, goal)
+    again = quick(load, goal, settings=once.settings)
+    assert (again.verdict, dict(again.settings)) == ("leave", {})
+    assert again.reasons[0].kind == "leave" and again.reasons[0].text.startswith("Leave it: ")
+    assert again.proposed == again.present
+
+
+def test_a_slow_broker_takes_fewer_requests_in_flight() -> None:
+    """Those that stand in its line wait for nothing else."""
+    load = Workload(rate=500, sizes=100, keys=KEYED, topics={"t": 4})
+    found = quick(load, Goal(least="latency"), brokers=SLOW, settings={"linger.ms": 0})
+    assert found.verdict == "change"
+    assert found.settings.get("max.in.flight.requests.per.connection", 5) in (1, 2)
+    assert found.figures["best"].p99 < found.figures["present"].p99 / 1.5
+
+
+def test_a_goal_that_nothing_meets_names_the_limit_and_the_nearest() -> None:
+    load = Workload(rate=500, sizes=100, keys=KEYED, topics={"t": 4})
+    found = quick(load, Goal(p99_ms=5), brokers=SLOW)
+    assert found.verdict == "unmet" and not found.met
+    assert found.reasons[0].text.startswith("Nothing keeps the limits")
+    assert "5 are allowed" in found.reasons[0].text
+
+
+def test_order_without_idempotence_is_kept() -> None:
+    settings = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1, "linger.ms": 0}
+    found = quick(Workload(rate=500, sizes=100, topics={"t": 1}), settings=settings)
+    assert "max.in.flight.requests.per.connection" not in found.settings
+    assert {settings["max.in.flight.requests.per.connection"] for settings, *_ in found.front} == {1}
+
+
+def test_a_codec_is_proposed_only_where_its_ratio_is_known() -> None:
+    load = Workload(rate=200, sizes=1000, topics={"t": 1}, compression={"ratio": 0.2})
+    found = quick(load, Goal(least="bytes"))
+    assert found.settings["compression.type"] == "zstd"
+    plain = quick(Workload(rate=200, sizes=1000, topics={"t": 1}), Goal(least="bytes"))
+    assert "compression.type" not in plain.settings
+
+
+def test_an_outage_asks_for_memory() -> None:
+    """A second of it, and what is in flight."""
+    load = Workload(rate=2000, sizes=1000, topics={"t": 1})
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(1, 2), kind="refused")])
+    settings = {"buffer.memory": 1 << 20, "batch.size": 16384}
+    found = quick(load, Goal(hold_ms=0), brokers=brokers, settings=settings)
+    assert float(found.settings["buffer.memory"]) >= 2_000_000
+    assert any(reason.kind == "memory" for reason in found.reasons)
+
+
+def test_the_same_seed_gives_the_same_text_and_another_one_may_not() -> None:
+    load = Workload(rate=300, sizes=100, topics={"t": 2})
+    one, same = (quick(load, seed=3).as_json() for _ in range(2))
+    assert one == same
+    found = json.loads(one)
+    assert (found["version"], found["seed"]) == (1, 3)
+    assert found["reasons"][0]["values"] and found["front"]
+
+
+@pytest.mark.parametrize("settings", [{"lingers.ms": 5}, {"linger.ms": -1}, {"transactional.id": "t"}])
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        quick(Workload(rate=100), settings=settings)
+
+
+def test_runs_are_shorter_where_more_records_come() -> None:
+    slow, fast = effort_for(Workload(rate=100)), effort_for(Workload(rate=100_000))
+    assert (slow.first_seconds, slow.last_seconds) == (5.0, 20.0)
+    assert (fast.first_seconds, fast.last_seconds, fast.trial_seconds) == (0.5, 2.0, 1.0)

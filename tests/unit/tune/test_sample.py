@@ -1,0 +1,77 @@
+"""What closed forms get of a load is what the simulation sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forebay.tune import Broker, Brokers, Workload
+from forebay.tune.sample import Sample, leaders_of, node_loads, scaled, slowed
+
+
+def test_keyless_records_are_spread_over_the_nodes_by_their_partitions() -> None:
+    loads, numbers = node_loads(Workload(rate=900, topics={"t": 3}), Brokers.alike(2))
+    assert numbers == [1, 2]
+    assert [load.rate for load, _ in loads] == pytest.approx([600, 300])
+    assert [(load.partition_shares, load.partitions) for load, _ in loads] == [(None, 2), (None, 1)]
+
+
+def test_keys_decide_the_shares() -> None:
+    """As the producer chooses partitions: the same key goes to the same one."""
+    loads, numbers = node_loads(Workload(rate=1000, keys={"count": 1}, topics={"t": 6}), Brokers.alike(3))
+    ((load, _),) = loads
+    assert load.rate == pytest.approx(1000) and load.partition_shares == pytest.approx((1000,))
+    assert len(numbers) == 1
+
+
+def test_partitions_that_the_caller_names() -> None:
+    loads, _ = node_loads(Workload(rate=1000, partitions=(3, 1), topics={"t": 2}), Brokers.alike(2))
+    assert [load.rate for load, _ in loads] == pytest.approx([750, 250], rel=0.05)
+
+
+def test_each_topic_without_keys_has_a_batch_of_its_own() -> None:
+    ((load, _),), _ = node_loads(Workload(rate=100, topics={"a": 1, "b": 1}), Brokers.alike(1))
+    assert load.partition_shares == pytest.approx((50, 50))
+
+
+def test_sizes_in_turn_are_told_apart_from_a_mix() -> None:
+    ((turn, _),), _ = node_loads(Workload(rate=100, sizes=[5000, 12_000], topics={"t": 1}), Brokers())
+    ((mix, _),), _ = node_loads(Workload(rate=100, sizes={5000: 1, 12_000: 1}, topics={"t": 1}), Brokers())
+    assert turn.in_turn and [size for size, _ in turn.sizes] == [5009, 12_011]
+    assert dict(turn.sizes) == pytest.approx({5009: 0.5, 12_011: 0.5})
+    assert dict(mix.sizes) == pytest.approx({5009: 0.5, 12_011: 0.5}, rel=0.05)
+
+
+def test_many_sizes_are_put_into_few_steps_with_the_same_mean() -> None:
+    load = Workload(rate=100, sizes={"median": 300, "sigma": 1, "most": 9000}, topics={"t": 1})
+    ((node, _),), _ = node_loads(load, Brokers())
+    sample = Sample()
+    sample.count(load, load.streams[0], 0)
+    whole = sum(size * weight for size, weight in sample._sizes.items()) / sum(sample._sizes.values())
+    assert len(node.sizes) <= 41
+    assert sum(share for _, share in node.sizes) == pytest.approx(1)
+    assert node.size == pytest.approx(whole)
+
+
+def test_times_of_a_node() -> None:
+    others: Any = {"rate": 800, "size": 0}
+    broker = Broker(rtt_ms=2, fixed_ms=1, replication_ms=5, per_mib_ms=3, bandwidth=1e6, handlers=4, others=others)
+    ((_, cost),), _ = node_loads(Workload(rate=1, topics={"t": 1}), Brokers((broker,)))
+    assert (cost.rtt_ms, cost.fixed_ms, cost.per_mib_ms, cost.bandwidth) == (2, 6, 3, 1e6)
+    assert cost.handlers == 4 and cost.others_busy == pytest.approx(0.2)
+
+
+def test_leaders_are_in_turn_over_all_topics() -> None:
+    load = Workload(rate=1, topics={"a": 2, "b": 2})
+    assert leaders_of(load, 3) == {("a", 0): 1, ("a", 1): 2, ("b", 0): 3, ("b", 1): 1}
+
+
+def test_more_records_and_a_slower_node() -> None:
+    nodes, _ = node_loads(Workload(rate=900, topics={"t": 3}), Brokers.alike(3))
+    assert [load.rate for load, _ in scaled(nodes, 2.0)] == pytest.approx([600] * 3)
+    assert [(cost.fixed_ms, cost.per_mib_ms) for _, cost in slowed(nodes, 1, 2.0)] == [
+        (0.5, 3.0),
+        (1.0, 6.0),
+        (0.5, 3.0),
+    ]
