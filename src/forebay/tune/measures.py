@@ -99,13 +99,13 @@ class Entry:
         """When they came into the batch."""
         self.held: list[tuple[int, float]] = []
         """Index of a record whose call was held, and how long (ms)."""
-        self.late = False
+        self.late: bool = False
         """A record came in after it was due."""
-        self.closed_at = math.inf
+        self.closed_at: float = math.inf
         """When the batch behind it began, if it still waited then."""
-        self.drained = math.inf
+        self.drained: float = math.inf
         """When it was sent for the first time."""
-        self.is_full = False
+        self.is_full: bool = False
 
 
 class Node:
@@ -114,14 +114,14 @@ class Node:
     __slots__ = ("batches", "busy_ms", "latency", "memory", "records", "requests", "size", "throttled_ms")
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.size = 0
-        self.batches = 0
-        self.records = 0
-        self.busy_ms = 0.0
-        self.latency = Histogram()
-        self.throttled_ms = 0
-        self.memory = 0
+        self.requests: int = 0
+        self.size: int = 0
+        self.batches: int = 0
+        self.records: int = 0
+        self.busy_ms: float = 0.0
+        self.latency: Histogram = Histogram()
+        self.throttled_ms: int = 0
+        self.memory: int = 0
 
 
 class Recorder:
@@ -138,26 +138,33 @@ class Recorder:
         self.memory: int = config["buffer.memory"]
         self._linger_ms: float = config["linger.ms"]
         self._span = (0.0, math.inf)
-        self.nodes = {number: Node() for number in nodes}
+        self.nodes: dict[int, Node] = {number: Node() for number in nodes}
         self._on_time = Histogram()
         """Of records that were sent when they were due: their latency counts from both."""
-        self.from_due, self.from_call = Histogram(), Histogram()
-        self.held, self.closing, self.waiting, self.flight = (Histogram() for _ in range(4))
+        self.from_due: Histogram = Histogram()
+        self.from_call: Histogram = Histogram()
+        self.held: Histogram = Histogram()
+        self.closing: Histogram = Histogram()
+        self.waiting: Histogram = Histogram()
+        self.flight: Histogram = Histogram()
         self.causes: Counter[str] = Counter()
-        self.batch_bytes = self.retries = 0
-        self.sent = self.acknowledged = self.refused = 0
+        self.batch_bytes: int = 0
+        self.retries: int = 0
+        self.sent: int = 0
+        self.acknowledged: int = 0
+        self.refused: int = 0
         self.failed: Counter[str] = Counter()
         """Failed records by the phase in which their time ran out, or by the error."""
         self.holds: list[float] = []
-        self.backlog = 0
+        self.backlog: int = 0
         """Records that were due and not sent when the load ended, because all callers were held."""
         self.pool: list[int] = [0] * POINTS
         """The most memory in use, in each part of the time of the load."""
         self.slowest: list[float] = [0.0] * POINTS
         """The longest latency (ms) of the records that were due in that part."""
-        self.pool_peak = 0
+        self.pool_peak: int = 0
         self._latest, self._used, self._next_part = 0, 0, math.inf
-        self.cpu_ms = 0.0
+        self.cpu_ms: float = 0.0
 
     def begin(self, at: float, end: float) -> None:
         """The load comes from now on."""

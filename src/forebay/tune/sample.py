@@ -86,7 +86,7 @@ class Sample:
         """Of records whose partition their key or the caller decides."""
         self.by_topic: defaultdict[str, float] = defaultdict(float)
         """Of the others."""
-        self.in_turn = False
+        self.in_turn: bool = False
         self._sizes: defaultdict[int, float] = defaultdict(float)
 
     def count(self, load: Workload, stream: Stream, number: int) -> None:
