@@ -33,6 +33,7 @@ def test_every_command_is_among_those_that_wait_or_needs_no_broker() -> None:
         "doctor",
         "pipeline",
         "top",
+        "tune",
     }
 
 

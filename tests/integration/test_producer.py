@@ -456,6 +456,8 @@ def test_metrics_count_what_went_over_the_wire(any_broker: Broker, topic: TopicF
         for number in range(500):
             ours.send(name, b"value %d" % number, partition=number % 2)
         ours.flush(WAIT_S)
+        # The outcomes come before the request counts as answered, and metadata may be asked for at any time.
+        until(lambda: metric(ours, "requests-in-flight") == 0, "all requests are answered")
         found = ours.metrics()
         assert found.value("record-send-total") == 500
         assert found.value("record-send-total", "producer-topic-metrics", topic=name) == 500
