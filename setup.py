@@ -50,6 +50,7 @@ COMPILED = [
     "_accumulator.batch",
     "_accumulator.incomplete",
     "_accumulator.closing",
+    "_accumulator.watching",
     "_accumulator.topic",
     "_accumulator.loads",
     "_accumulator.lingering",

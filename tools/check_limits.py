@@ -96,7 +96,6 @@ SMALL = {
     "forebay/_runtime/piece.py": "A type that three packages share.",
     "forebay/_runtime/this_thread.py": TWIN,
     "forebay/_runtime/xxhash64.py": TWIN,
-    "forebay/producer/_insight.py": "A base of KafkaProducer, as producer/_transactional.py is.",
     "forebay/_insight/text.py": "The only form of a description that needs nothing else.",
     "forebay/_sender/producer_id.py": "The one request of an idempotent producer without transactions.",
     "forebay/_transactions/pending.py": "A request until its answer, and their order.",

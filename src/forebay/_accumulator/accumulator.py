@@ -134,6 +134,8 @@ class RecordAccumulator:
 
         Sender's thread only.
         """
+        if self.closer.watch is not None:
+            self.closer.watch.ended(batch, batch.final_state)
         self.incomplete_batches.discard(batch)
         queue: PartitionQueue = batch.queue
         if queue.abandon(batch):

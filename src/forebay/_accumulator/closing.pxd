@@ -9,6 +9,7 @@ cdef class BatchCloser:
     cdef readonly int codec_id
     cdef public object wake
     cdef public object helpers
+    cdef public object watch
     cdef readonly set helped_threads
     cdef object codec
     cdef object estimator
@@ -25,6 +26,7 @@ cdef class BatchCloser:
     cpdef void close_batch(self, ProducerBatch batch)
     cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
     cpdef void close_drained(self, list batches)
+    cdef void close_together(self, list small)
 
 
 cdef void charge(list batches, list charges)

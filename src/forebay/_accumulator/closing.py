@@ -47,6 +47,7 @@ class BatchCloser:
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
         self.helped_threads: set[int] = set()  # each thread adds and removes itself
         self.helpers: Any = None
+        self.watch: Any = None  # a BatchWatch while a trace is recorded
         if self.codec_id != 0:
             # Imported here, because a producer without compression needs none of it.
             from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
@@ -207,6 +208,8 @@ class BatchCloser:
         """Makes a batch's bytes final and updates the estimate of the ratio."""
         if batch.life == CLOSED:
             return
+        if self.watch is not None:
+            self.watch.closing([batch])
         if not batch.records.compressed:
             make_final(batch, None)
             return
@@ -237,6 +240,8 @@ class BatchCloser:
     def close_drained(self, batches: list[Any]) -> cython.void:
         """Closes what the sender has drained, in one call of the compressor for all that are not closed yet."""
         batch: ProducerBatch
+        if self.watch is not None:
+            self.watch.closing(batches)
         if self.codec_id == 0:
             for batch in batches:
                 make_final(batch, None)
@@ -253,7 +258,12 @@ class BatchCloser:
         if len(small) < 2:
             for batch in small:
                 self.close_batch(batch)
-            return
+        else:
+            self.close_together(small)
+
+    @cython.cfunc
+    def close_together(self, small: list[Any]) -> cython.void:
+        batch: ProducerBatch
         charges: list[Any] = []
         try:
             if self.compressor.copied_by_many([batch.records.raw_size for batch in small]):

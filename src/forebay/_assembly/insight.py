@@ -28,12 +28,16 @@ SNAPSHOT_INTERVAL_MS = 60_000.0
 DESCRIBE_VARIABLE = "FOREBAY_DESCRIBE_SOCKET"
 """Read where ``describe.socket`` is not given, so that a program need not be changed to be looked into."""
 
+TRACE_VARIABLE = "FOREBAY_TRACE"
+"""A path, or ``path:seconds``: where a trace of each producer is recorded, without a change of the program."""
 
-def show(parts: Components, prefix: str) -> None:
+
+def show(parts: Components, prefix: str, *, traces: bool) -> None:
     """Connects a producer's parts to what shows them.
 
     Args:
         prefix: of the lines in the log.
+        traces: whether the environment may ask for a trace of it.
     """
     _gauges(parts)
     parts.sender.outcomes.on_expiry = _snapshots(parts, prefix)
@@ -44,6 +48,8 @@ def show(parts: Components, prefix: str) -> None:
             parts.shown.start(lambda: describe(parts).as_json())
         except RuntimeError as error:
             logger.warning("%sdescribe.socket: no thread can be started for it: %s", prefix, error)
+    if traces:
+        _trace(parts, prefix)
 
 
 def _gauges(parts: Components) -> None:
@@ -87,6 +93,15 @@ def _snapshots(parts: Components, prefix: str) -> Callable[[float], object]:
             after_import(write, "forebay._insight.reading", "forebay._insight.text")
 
     return expired
+
+
+def _trace(parts: Components, prefix: str) -> None:
+    """Begins the trace that the environment asks for, if it does."""
+    told = os.environ.get(TRACE_VARIABLE)
+    if told:
+        from forebay._insight.recorder import record_as_told
+
+        record_as_told(parts, told, prefix)
 
 
 def socket_of(

@@ -127,7 +127,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Co
     )
     others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown, telemetry)
     parts = Components(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)
-    show(parts, prefix)
+    show(parts, prefix, traces=around.shows)
     return parts
 
 

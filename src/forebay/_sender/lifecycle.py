@@ -121,6 +121,9 @@ def end_all_at_exit(clock: Clock | None = None) -> None:
     finally:
         say_left(over=True)
     _end_helpers()
+    recorder = sys.modules.get("forebay._insight.recorder")
+    if recorder is not None:
+        recorder.join_all()  # the files of traces
 
 
 def _helpers() -> Any:

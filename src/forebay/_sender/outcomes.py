@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.states import NOT_FINAL
+from cython.cimports.forebay._accumulator.states import NOT_FINAL, SUCCEEDED
 
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
@@ -164,6 +164,8 @@ class OutcomeHandler:
                 self.transactions.on_completed(batch, base_offset)
         finally:
             if batch.final_state == NOT_FINAL:  # before the callbacks, which may take long
+                if self.accumulator.closer.watch is not None:
+                    self.accumulator.closer.watch.ended(batch, SUCCEEDED, now)
                 span: cython.double = batch.records.max_timestamp - batch.records.base_timestamp
                 self.topic_sensors(batch, now).count_acks(batch.record_count, span, batch.created, batch.drained, now)
             # False if it expired before: its callbacks have run and its memory is given back.
@@ -294,11 +296,7 @@ class OutcomeHandler:
         phase = IN_FLIGHT
         if not batch.in_flight:
             phase = waiting_phase(
-                batch,
-                now,
-                client=self.client,
-                transactions=self.transactions,
-                schedule=self.accumulator.schedule,
+                batch, now, client=self.client, transactions=self.transactions, schedule=self.accumulator.schedule
             )
         self.give_up(batch, phase, now)
 

@@ -12,6 +12,8 @@ from forebay.errors import IllegalStateError, KafkaTimeoutError
 from forebay.errors._base import own_copy
 
 if TYPE_CHECKING:
+    import os
+
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.times import Seconds
     from forebay._transactions.result import TransactionalResult
@@ -26,6 +28,9 @@ class Insight:
     _parts: Components
 
     def _check_not_forked(self) -> None:
+        raise NotImplementedError
+
+    def _check_open(self) -> None:
         raise NotImplementedError
 
     def _on_sender_thread(self) -> bool:
@@ -46,6 +51,29 @@ class Insight:
         from forebay._insight.reading import describe  # only those who look
 
         return describe(self._parts)
+
+    def record_trace(self, path: str | os.PathLike[str], *, seconds: Seconds, share: float = 1.0) -> None:
+        """Records what comes to this producer and what becomes of it, for ``forebay tune``; returns at once.
+
+        The file has times, partitions and sizes of records, and the times of batches; no keys and no values.  It is
+        there when the time is over, or soon after the producer's end.  The variable ``FOREBAY_TRACE=path:seconds`` does
+        the same for every producer of a process; in a folder each gets a file of its own.
+
+        Args:
+            path: of the file; one that is there is replaced.
+            seconds: for how long.
+            share: of the moments, of a millisecond each, whose records are noted: less than 1 where there are very
+                many.
+
+        Raises:
+            OSError: no file can be made there.
+            IllegalArgumentError: no time, more than a week, or a share that is not from 0.001 to 1.
+            IllegalStateError: another trace of this producer is being recorded, or it is closed.
+        """
+        self._check_open()
+        from forebay._insight.recorder import record  # only those who record
+
+        record(self._parts, path, seconds=limit(seconds) or 0.0, share=share)
 
     def client_instance_id(self, timeout: Seconds | None = None) -> str:
         """The id that brokers know this producer's metrics by (KIP-714), as Kafka writes it: 22 characters of base64.

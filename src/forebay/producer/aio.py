@@ -37,6 +37,8 @@ from forebay.producer._refusals import send_and_wait_shape, send_shape
 from forebay.producer._sender_calls import Warming
 
 if TYPE_CHECKING:
+    import os
+
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.times import Seconds, Timestamp
     from forebay.config._typed import ProducerOptions
@@ -115,6 +117,10 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
     def describe(self) -> ProducerDescription:
         """The inside of the producer; see ``KafkaProducer.describe``."""
         return self._producer.describe()
+
+    def record_trace(self, path: str | os.PathLike[str], *, seconds: Seconds, share: float = 1.0) -> None:
+        """As ``KafkaProducer.record_trace``; it waits for nothing."""
+        self._producer.record_trace(path, seconds=seconds, share=share)
 
     async def client_instance_id(self, timeout: Seconds | None = None) -> str:
         """The id that brokers know this producer's metrics by; see ``KafkaProducer.client_instance_id``."""

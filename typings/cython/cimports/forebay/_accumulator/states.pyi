@@ -21,6 +21,7 @@ from forebay._accumulator.states import PARKED as PARKED
 from forebay._accumulator.states import QUEUED as QUEUED
 from forebay._accumulator.states import SPLIT as SPLIT
 from forebay._accumulator.states import STICKY as STICKY
+from forebay._accumulator.states import SUCCEEDED as SUCCEEDED
 from forebay._accumulator.states import WAIT as WAIT
 from forebay._accumulator.states import WATCHED as WATCHED
 from forebay._accumulator.states import WORTH_WAKING as WORTH_WAKING
