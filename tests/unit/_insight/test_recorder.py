@@ -15,6 +15,7 @@ from forebay._insight.trace_file import read_blocks, read_head
 from forebay.errors import IllegalArgumentError, IllegalStateError
 from tests.fakes.answers import hold
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 
 def recorder_of(world: World, path: Path, *, seconds: float = 60, share: float = 1.0) -> Recorder:
@@ -132,7 +133,7 @@ def test_the_thread_writes_the_file_when_the_producer_has_ended(tmp_path: Path) 
     world.send()
     world.settle()
     world.parts.thread.finished = True
-    assert recorder.ended.wait(10_000)
+    assert recorder.ended.wait(1000 * HANG_S)
     assert read(tmp_path / "a.trace")[0]["records"] == 1
 
 
@@ -158,13 +159,13 @@ def test_the_environment_names_a_file_and_a_time(tmp_path: Path) -> None:
     recorder = record_as_told(world.parts, f"{tmp_path / 'a.trace'}:30", "")
     assert recorder is not None and recorder.path == str(tmp_path / "a.trace")
     assert recorder._end - recorder._begun == 30_000
-    assert join_all(10_000)
+    assert join_all(1000 * HANG_S)
     assert read(tmp_path / "a.trace")[0]["records"] == 0
 
 
 def test_in_a_folder_each_producer_has_its_own_file(tmp_path: Path) -> None:
     made = [record_as_told(World(client_id="a/b").parts, str(tmp_path), "") for _ in range(2)]
-    assert join_all(10_000)
+    assert join_all(1000 * HANG_S)
     assert all(each is not None and each._end - each._begun == 600_000 for each in made)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 2
