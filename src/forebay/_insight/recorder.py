@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("forebay.producer")
 
 POLL_MS = 50.0
+METRICS_MS = 1000.0
+"""Between two looks at the metrics, of which nothing is left once the producer has ended."""
 GRACE_MS = 5_000.0
 """How long outcomes are waited for after the end; the producer's own end ends it, too."""
 EXIT_MS = 10_000.0
@@ -82,7 +84,8 @@ class Recorder:
         self._end = now + 1000 * seconds
         self._began_ms = parts.clock.wall()
         self._watch = BatchWatch(parts.clock, self._every, MOST_WAITING)
-        self._first_metrics = self._metrics()
+        self._first_metrics = self._last_metrics = self._metrics()
+        self._metrics_at = now
         self._waited_ms = self._buffer_wait_ms()
         self._holds: list[tuple[int, int]] = []
         self._numbers: dict[str, int] = {}
@@ -133,6 +136,8 @@ class Recorder:
             self._watch.stop()
         self._watch.tune_clock()
         self._note_hold(now)
+        if now >= self._metrics_at + METRICS_MS:
+            self._last_metrics, self._metrics_at = self._metrics() or self._last_metrics, now
         done = self._watch.done
         while done:
             topic, numbers, times, keys, values = done.popleft()
@@ -207,7 +212,7 @@ class Recorder:
             "every": self._every,
             "phase_us": (int(1000 * self._begun) + self._watch.ahead_us) % 1000,
             "settings": {name: config[name] for name in given},
-            "metrics": {"begin": self._first_metrics, "end": self._metrics()},
+            "metrics": {"begin": self._first_metrics, "end": self._metrics() or self._last_metrics},
             "nodes": sorted(node.id for node in cluster.nodes),
             "topics": list(self._numbers),
             "leaders": {

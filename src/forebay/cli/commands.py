@@ -338,6 +338,24 @@ def doctor(topic: str | None, master: str | None, spark: bool, **values: Any) ->
 
 cli.add_command(tune)
 
+
+@tune.command()
+@click.argument("where", required=False, metavar="[SOCKET|FOLDER]")
+@click.option("--seconds", type=click.FloatRange(1, 86_400), default=60.0, show_default=True, help="For how long.")
+@click.option("-o", "--output", "path", metavar="FILE", help="What is written: load.toml, if no other is named.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def record(where: str | None, seconds: float, path: str | None, *, force: bool) -> int:
+    """Describe the load of running producers, which they show by describe.socket, in a file.
+
+    They are looked at once a second, so bursts below a second are unseen; producer.record_trace(path, seconds=...) sees
+    each record.
+    """
+    from forebay._runtime.ticket import Latch
+    from forebay.cli import tune as command
+
+    return command.recorded(where, path or command.DEFAULT_FILE, write, Latch().wait, seconds=seconds, replace=force)
+
+
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}
 """Flags of ``pipeline run`` that are short for a place in the job file."""
 

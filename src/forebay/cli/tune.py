@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forebay._insight.values import ProducerDescription
 from forebay.cli.failure import FAILED, OK, CommandError
-from forebay.tune import Brokers, Goal, Workload, advise, predict
+from forebay.cli.top import look, sockets
+from forebay.tune import Brokers, Goal, Trace, Workload, advise, brokers_of, predict
 from forebay.tune._checks import choice
-from forebay.tune.files import TEMPLATE, in_file, read
+from forebay.tune.files import TEMPLATE, Document, in_file, read
+from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
 from forebay.tune.text import advice_text, prediction_text
+from forebay.tune.trace import is_trace
 
 DEFAULT_FILE = "load.toml"
+EVERY_MS = 1000.0
+UNSEEN = "Bursts shorter than a second are not seen, and single sizes are not told apart (record_trace sees both)."
 
 
 def init(path: str, write: Callable[[str], object]) -> int:
@@ -48,14 +55,19 @@ def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None 
     Raises:
         ConfigError: something in the file, an option or a part of the goal is not right.
     """
-    document = read(path)
-    settings: dict[str, Any] = {**document.settings}
+    if is_trace(path):
+        load = Workload.replaying(Trace.open(path))
+        document = Document({}, {}, {}, {})
+    else:
+        document = read(path)
+        load = in_file(path, lambda: Workload.of(document.load))
+    settings: dict[str, Any] = {**({} if load.trace is None else load.trace.settings), **document.settings}
     for name, value in changed.items():
         settings[name.replace("_", ".")] = value
     wanted: dict[str, Any] = {**document.goal, **{name: _of_goal(value) for name, value in (goal or {}).items()}}
     return Question(
-        in_file(path, lambda: Workload.of(document.load)),
-        in_file(path, lambda: Brokers.of(document.cluster)),
+        load,
+        in_file(path, lambda: Brokers.of(document.cluster)) if document.cluster else brokers_of(load),
         in_file(path, lambda: goal_of(wanted)),
         settings,
     )
@@ -125,3 +137,70 @@ def predicted(
     found = predict(load, settings, brokers=brokers, seed=seed, seconds=seconds)
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
     return OK if found.served and not goal.broken(found.figures()) else FAILED
+
+
+def recorded(
+    where: str | None,
+    path: str,
+    write: Callable[[str], object],
+    wait: Callable[[float], object],
+    *,
+    seconds: float,
+    replace: bool,
+) -> int:
+    """Looks at running producers once a second, and writes a file that describes their load; the exit code.
+
+    Args:
+        where: a socket or a folder of ``describe.socket``.
+        wait: for so many ms.
+
+    Raises:
+        CommandError: no producer shows itself there, or the file cannot be written.
+        ConfigError: nothing can be said of the load.
+    """
+    if Path(path).exists() and not replace:
+        raise CommandError(f"{path} is there already; name another file, or add --force")
+    found = sockets(where)
+    seen: list[list[ProducerDescription]] = [[] for _ in found]
+    for at in range(max(1, round(seconds)) + 1):
+        if at > 0:
+            wait(EVERY_MS)
+        for looks, each in zip(seen, look(found, []), strict=True):
+            if each.seen is not None:
+                looks.append(each.seen)
+    text = file_text(seen)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+    write(f"{path} is written, of {sum(map(bool, seen))} producer(s) in {seconds:g} s. {UNSEEN}")
+    write(f"Put what runs today under [settings], then run: forebay tune predict {path}")
+    return OK
+
+
+def file_text(looks: Sequence[Sequence[ProducerDescription]]) -> str:
+    """The file that a recording of looks gives.
+
+    Raises:
+        ConfigError: nothing can be said of the load.
+    """
+    load = seen_load(looks)
+    used = [each for each in looks if each]
+    streams = load.pop("stream", [])
+    lines = [f"# {UNSEEN}", *(f"# seen: {fact}" for fact in seen_facts(used)), "", "[load]", *_lines(load)]
+    for stream in streams:
+        lines += ["", "[[load.stream]]", *_lines(stream)]
+    lines += ["", "[cluster]  # the way and the work are a guess from the mean of answers", *_lines(seen_cluster(used))]
+    lines += ["", "[settings]  # the socket does not tell them: add linger.ms, batch.size and what else is set"]
+    lines += [f'"{name}" = {value}' for name, value in seen_settings(used).items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in table.items()]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f'"{name}" = {_toml(each)}' for name, each in value.items()) + "}"
+    return json.dumps(value)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from forebay.tune._checks import TuneError, number, whole
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Broker, Brokers, Others, Outage
 from forebay.tune.files import checked_settings
+from forebay.tune.fitting import trace_cluster
 from forebay.tune.goal import Goal
 from forebay.tune.prediction import Prediction, prediction_of
+from forebay.tune.trace import Trace
 from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ __all__ = [
     "Outage",
     "Prediction",
     "Stream",
+    "Trace",
     "TuneError",
     "Workload",
     "advise",
@@ -49,6 +53,7 @@ AFTER_S = 15.0
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
 MOST_PRODUCERS = 100
+GUESSED = "the times of the brokers are guessed from the fast answers in the trace"
 
 
 def __dir__() -> list[str]:
@@ -64,7 +69,7 @@ def __getattr__(name: str) -> object:
 
 
 def predict(
-    load: Workload,
+    load: Workload | Trace,
     settings: Mapping[str, Any] | None = None,
     *,
     brokers: Brokers | None = None,
@@ -75,9 +80,9 @@ def predict(
     """Simulates a load; no broker is needed, and no time is waited for.
 
     Args:
-        load: what comes.
-        settings: of the producer, by Kafka's names; what is not given has its default.
-        brokers: what it writes to; None: one node as fast as ``Broker()``.
+        load: what comes, or what came.
+        settings: of the producer, by Kafka's names; what is not given has its default, or is as it was for a trace.
+        brokers: what it writes to; None: one node as fast as ``Broker()``, or what a trace shows of them.
         costs: of the client's own work; None: guesses.
         seed: the same one gives the same prediction.
         seconds: for which the load comes; None: ``span`` of it.
@@ -87,20 +92,33 @@ def predict(
     """
     from forebay.tune._world.world import World  # the producer is imported for it
 
-    brokers, costs = brokers or Brokers(), costs or Costs()
+    if isinstance(load, Trace):
+        settings = {**load.settings, **(settings or {})}
+        load = Workload.replaying(load)
+    brokers, costs = brokers or brokers_of(load), costs or Costs()
     found = checked_settings(settings or {})
     time = span(load, brokers) if seconds is None else number("seconds", seconds, 0.001, 86_400)
     if load.producers > MOST_PRODUCERS:
         raise TuneError(f"producers is {load.producers}; at most {MOST_PRODUCERS} are simulated in this version")
     world = World(load, brokers, found, costs=costs, seed=whole("seed", seed, 0))
     try:
-        return prediction_of(world.run(time), load, brokers, found, costs=costs, seed=seed)
+        said = prediction_of(world.run(time), load, brokers, found, costs=costs, seed=seed)
+        if load.trace is not None and brokers == brokers_of(load):
+            said = replace(said, assumptions=(*said.assumptions, GUESSED))
+        return said
     finally:
         world.close()
 
 
+def brokers_of(load: Workload) -> Brokers:
+    """The brokers of a trace as it shows them, which is a guess; else one node."""
+    return Brokers() if load.trace is None else Brokers.of(trace_cluster(load.trace))
+
+
 def span(load: Workload, brokers: Brokers) -> float:
     """Seconds of a load that show what there is to see: enough records, each outage and each change of the rate."""
+    if load.trace is not None and not brokers.outages:
+        return load.trace.seconds
     events = [brokers.last_outage, *(stream.last_step for stream in load.streams)]
     if load.rate * load.producers * DEFAULT_S > ENOUGH_RECORDS:
         shortest = max(1.0, ENOUGH_RECORDS / (load.rate * load.producers))

@@ -147,8 +147,9 @@ def _document(path: Path) -> Document:
     tables = {name: _table(values, name, path.parent) for name in ALLOWED if name != "settings"}
     if "load" not in values:
         raise TuneError("no [load]: add it with a rate, such as rate = 2000, and topics, such as {orders = 12}")
-    if "trace" in tables["load"]:
-        raise TuneError("[load] trace is not in this version: describe the load by rate and sizes")
+    trace = tables["load"].get("trace")
+    if isinstance(trace, str):
+        tables["load"]["trace"] = str(path.parent / trace)
     settings = Table(values.get("settings", {}), "settings", None, path.parent).options()
     return Document(tables["load"], _cluster(tables["cluster"], path), tables["goal"], checked_settings(settings))
 

@@ -237,6 +237,12 @@ def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
 
 def _assumptions(load: Workload, costs: Costs) -> tuple[str, ...]:
     said = ["one connection of a producer is served one request at a time", "the machine of the producer never stalls"]
+    if load.trace is not None:
+        said.append("records without key could have gone to any partition")
+        if load.trace.head["every"] > 1:
+            said.append(f"each moment that was recorded stands for {load.trace.head['every']}")
+        if load.trace.left_out:
+            said.append(f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up")
     if costs == Costs():
         said.append("the times of the client's own work are guesses")
     if load.compression is not None:

@@ -48,6 +48,9 @@ def node_loads(load: Workload, brokers: Brokers) -> tuple[list[tuple[NodeLoad, N
 
 def leaders_of(load: Workload, nodes: int) -> dict[tuple[str, int], int]:
     """Who leads each partition: the nodes in turn, as in the simulation."""
+    homes = None if load.trace is None else load.trace.homes(nodes)
+    if homes is not None:
+        return {(name, partition): home for name, each in homes.items() for partition, home in enumerate(each)}
     places = [(name, partition) for name, count in load.topics for partition in range(count)]
     return {where: at % nodes + 1 for at, where in enumerate(places)}
 

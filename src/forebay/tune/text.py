@@ -62,6 +62,10 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
 
 
 def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[str]:
+    if load.trace is not None:
+        trace = load.trace
+        client, count = trace.head["client_id"], len(trace.arrivals.times)
+        yield f"{'trace':<10}{trace.seconds:,.1f} s, {count:,} records of {client}; on average:"
     streams = [*map(_stream, load.streams[:MOST_STREAMS])]
     if len(load.streams) > MOST_STREAMS:
         streams.append(f"and {len(load.streams) - MOST_STREAMS} more")

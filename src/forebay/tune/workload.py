@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from forebay.model._wire import shown, topic_fault
 from forebay.tune._checks import TuneError, choice, number, refused, shares, whole
 from forebay.tune.files import in_file, read
+from forebay.tune.fitting import trace_streams
+from forebay.tune.trace import Trace
 
 if TYPE_CHECKING:
     import os
@@ -182,12 +184,14 @@ class Workload:
         topics: partitions by the topic's name.
         producers: how many of these there are.
         compression: what codecs make of batches, for settings with ``compression.type``.
+        trace: what is replayed instead of the streams, which then only describe it for closed forms.
     """
 
     streams: tuple[Stream, ...]
     topics: tuple[tuple[str, int], ...]
     producers: int
     compression: Compression | None
+    trace: Trace | None
 
     def __init__(
         self,
@@ -196,6 +200,7 @@ class Workload:
         topics: Mapping[str, int] | Sequence[tuple[str, int]] = (("topic", 12),),
         producers: int = 1,
         compression: Compression | Mapping[str, float] | None = None,
+        trace: Trace | None = None,
         **stream: Any,
     ) -> None:
         if bool(streams) == bool(stream):
@@ -207,6 +212,7 @@ class Workload:
         _set(self, "topics", _topics(topics))
         _set(self, "producers", whole("producers", producers, 1, 100_000))
         _set(self, "compression", _compression(compression))
+        _set(self, "trace", trace)
         names = [name for name, _count in self.topics]
         for each in self.streams:
             if each.topic is not None:
@@ -225,12 +231,25 @@ class Workload:
         return in_file(path, lambda: cls.of(read(path).load))
 
     @classmethod
+    def replaying(
+        cls, trace: Trace, *, producers: int = 1, compression: Compression | Mapping[str, float] | None = None
+    ) -> Self:
+        """The load that a trace is; several producers begin at different seconds of it."""
+        ratio = trace.compression()
+        if compression is None and ratio is not None:
+            compression = Compression(ratio)
+        streams = [Stream(**stream) for stream in trace_streams(trace)]
+        return cls(streams, topics=trace.topics, producers=producers, compression=compression, trace=trace)
+
+    @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:
         """What a table ``[load]`` says; its keys are known.
 
         Raises:
-            ConfigError: a value is not right.
+            ConfigError: a value is not right, or there is no trace where it says.
         """
+        if "trace" in table:
+            return cls._of_trace(table)
         whole_load = {key: table[key] for key in ("topics", "producers", "compression") if key in table}
         single = {key: value for key, value in table.items() if key not in (*whole_load, "stream")}
         if "stream" not in table:
@@ -238,6 +257,16 @@ class Workload:
         if single:
             raise refused("load", sorted(single), "[[load.stream]] for several kinds of records, or the keys of one")
         return cls([Stream(**stream) for stream in table["stream"]], **whole_load)
+
+    @classmethod
+    def _of_trace(cls, table: Mapping[str, Any]) -> Self:
+        others = sorted(set(table) - {"trace", "producers", "compression"})
+        if others:
+            raise refused("load", others, "left out beside a trace, which says what comes")
+        if not isinstance(table["trace"], str):
+            raise refused("trace", table["trace"], "the name of a file")
+        more = {key: table[key] for key in ("producers", "compression") if key in table}
+        return cls.replaying(Trace.open(table["trace"]), **more)
 
     @property
     def rate(self) -> float:
@@ -248,7 +277,10 @@ class Workload:
         """The same load with so many times the records; closed callers think for so much less."""
         number("factor", factor, 0, 1000, above=True)
         streams = [stream.scaled(factor) for stream in self.streams]
-        return type(self)(streams, topics=self.topics, producers=self.producers, compression=self.compression)
+        trace = None if self.trace is None else self.trace.scaled(factor)
+        return type(self)(
+            streams, topics=self.topics, producers=self.producers, compression=self.compression, trace=trace
+        )
 
 
 def sizes_of(key: str, given: Any, low: int) -> Sizes:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from forebay._insight.server import DescriptionServer
+from forebay.cli import tune as command
 from forebay.cli.commands import execute
-from forebay.tune import advice
+from forebay.cli.failure import CommandError
+from forebay.tune import Workload, advice
 from forebay.tune.racing import Effort
+from tests.unit.tune.test_fitting import looks
+from tests.unit.tune.traces import file_of, steady
 
 LOAD = """
 [load]
@@ -137,3 +143,54 @@ def test_mistakes_are_one_line_and_exit_code_2(
     shown = capsys.readouterr()
     assert said in shown.err
     assert (shown.err.count("\n"), shown.out) == (1, "")
+
+
+def test_a_trace_is_predicted_with_its_own_settings_and_brokers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(file_of(tmp_path / "a.trace", *steady(300)))
+    assert execute(["tune", "predict", path]) == 0
+    shown = capsys.readouterr().out
+    assert "trace     1.0 s, 300 records of me; on average:\nload      300 records/s, values of 100 B" in shown
+    assert "settings  linger.ms=5" in shown and "2 nodes" in shown and "guessed from the fast answers" in shown
+    assert execute(["tune", "predict", path, "-X", "linger.ms=50", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["settings"], found["sent"]) == ({"linger.ms": "50"}, 300)
+
+
+def test_running_producers_are_described_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = iter([looks(0, 1000, 2000)[at].as_json() for at in range(3)])
+    path = tmp_path / "load.toml"
+    server = DescriptionServer(str(tmp_path), "me")
+    server.start(lambda: next(seen))
+    waits: list[float] = []
+    said: list[str] = []
+    try:
+        code = command.recorded(server.path, str(path), said.append, waits.append, seconds=2, replace=False)
+    finally:
+        server.close()
+    assert (code, waits) == (0, [1000.0, 1000.0])
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# Bursts shorter than a second are not seen") and "# seen: ms of a request: 4.00" in text
+    load = Workload.from_toml(path)
+    assert (load.rate, load.topics) == (1000.0, (("a", 6),))
+    assert "1 producer(s) in 2 s. Bursts shorter than a second are not seen" in said[0]
+    assert execute(["tune", "predict", str(path), "--seconds", "1"]) == 0
+    assert "load      1,000 records/s, values of 200 B" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="is there already"):
+        command.recorded(None, str(path), said.append, waits.append, seconds=2, replace=False)
+
+
+def test_where_no_producer_shows_itself_nothing_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["tune", "record", str(tmp_path), "--seconds", "1", "-o", str(tmp_path / "load.toml")]) != 0
+    assert "no producer shows itself there" in capsys.readouterr().err
+    assert not (tmp_path / "load.toml").exists()
+
+
+def test_several_topics_are_written_as_streams() -> None:
+    seen = looks(0, 1000)
+    topic = seen[1].topics[0]
+    more = [replace(each, topics=(*each.topics, replace(each.topics[0], topic="b"))) for each in seen]
+    text = command.file_text([more])
+    assert topic.acknowledged == 1000
+    assert text.count("[[load.stream]]") == 2 and 'topic = "b"' in text and "producers = 1" in text

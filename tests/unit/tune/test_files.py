@@ -97,7 +97,7 @@ def test_the_cluster_of_another_file_and_what_replaces_it(tmp_path: Path) -> Non
         ("[load]\nrate = 0", "rate is 0; it must be a number above 0 to 1e+07"),
         ("[load]\nrate = 1\nsizes = {big = 1}", "sizes is 'big'; it must be a whole number from 0"),
         ("[load]\nrate = 1\n[[load.stream]]\nrate = 2", "[[load.stream]] for several kinds of records"),
-        ("[load]\ntrace = 'day.trace'", "[load] trace is not in this version"),
+        ("[load]\ntrace = 'day.trace'", "day.trace: it cannot be read: No such file or directory"),
         ("[load]\nrate = 1\n[goal]\nleast = 'latncy'", "one of requests, latency"),
         ("[load]\nrate = 1\n[settings]\ntransactional.id = 'x'", "transactions are not simulated"),
         ("[load]\nrate = 1\n[settings]\nlinger.sm = 5", "Unknown option 'linger.sm': did you mean 'linger.ms'?"),

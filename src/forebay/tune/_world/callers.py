@@ -159,6 +159,7 @@ class Caller(Ticket):
         think_ms: of a closed caller, from the return of a call to the next; None for an open one.
         record_ms: what a call takes.
         wake_ms: from the end of a wait until the thread runs.
+        shifts: what a call was held delays all later records, as it did those that were recorded.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class Caller(Ticket):
         record_ms: float,
         wake_ms: float,
         end: float,
+        shifts: bool = False,
     ) -> None:
         super().__init__()
         self.held_since: float | None = None
@@ -182,6 +184,8 @@ class Caller(Ticket):
         self._think_ms = think_ms
         self._costs = (record_ms, wake_ms)
         self._end = end
+        self._shifts = shifts
+        self._shift_ms = 0.0
         self._pending: PendingSend | None = None
         self._woken = False
 
@@ -194,6 +198,8 @@ class Caller(Ticket):
         self.record = next(self._source, None)
         if self.record is None:
             return self._end
+        if self._shift_ms:
+            self.record = (self.record[0] + self._shift_ms, *self.record[1:])
         due = self.record[0]
         return free_at if self._think_ms is not None or due < free_at else due
 
@@ -257,5 +263,7 @@ class Caller(Ticket):
         assert self.record is not None and self.held_since is not None
         now = self._agenda.clock.now()
         extra_ms = self._producer.accepted(future, self.record[0], now, now - self.held_since)
+        if self._shifts:
+            self._shift_ms += now - self.held_since
         self.held_since = None
         self._agenda.at(self._take(now + self._costs[0] + extra_ms + (self._think_ms or 0.0)), self._go)

@@ -6,7 +6,7 @@ import heapq
 import math
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from forebay._protocol.versions import ApiKey
@@ -46,10 +46,18 @@ class Cluster:
         brokers: what they are like.
         topics: partitions by name; the nodes lead them in turn.
         seed: of everything that is random here.
+        leaders: of each topic's partitions, if they do not lead in turn.
     """
 
     def __init__(
-        self, agenda: Agenda, brokers: Brokers, topics: tuple[tuple[str, int], ...], seed: str, watcher: Watcher
+        self,
+        agenda: Agenda,
+        brokers: Brokers,
+        topics: tuple[tuple[str, int], ...],
+        seed: str,
+        watcher: Watcher,
+        *,
+        leaders: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.agenda = agenda
         self.watcher = watcher
@@ -66,7 +74,8 @@ class Cluster:
         self._producers = 0
         place = 0
         for number, (name, count) in enumerate(topics, 1):
-            homes = [(place + partition) % len(self.nodes) + 1 for partition in range(count)]
+            in_turn = [(place + partition) % len(self.nodes) + 1 for partition in range(count)]
+            homes = in_turn if leaders is None else list(leaders[name])
             place += count
             topic = TopicAnswer(name, number.to_bytes(16, "big"), [(home, 0) for home in homes])
             self._topics[name] = self._by_id[topic.topic_id] = topic

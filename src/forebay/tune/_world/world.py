@@ -34,6 +34,7 @@ from forebay.tune._world.selector import EventSelector
 from forebay.tune._world.service import Cluster
 from forebay.tune.brokers import Brokers
 from forebay.tune.measures import Entry, Recorder
+from forebay.tune.trace import Trace
 from forebay.tune.workload import Workload
 
 CLIENT = "forebay-tune-simulation"
@@ -286,7 +287,8 @@ class World:
         self.agenda = Agenda(self.clock)
         config = _config(settings, ["127.0.0.1:9092"])
         self.recorder = Recorder(self.clock, config, range(1, len(brokers.nodes) + 1))
-        self.cluster = Cluster(self.agenda, brokers, load.topics, f"{seed}", self.recorder)
+        leaders = None if load.trace is None else load.trace.homes(len(brokers.nodes))
+        self.cluster = Cluster(self.agenda, brokers, load.topics, f"{seed}", self.recorder, leaders=leaders)
         config = _config(settings, self.cluster.bootstrap)
         self.patience_ms = PATIENCE_MS + config["delivery.timeout.ms"] + config["max.block.ms"]
         self.producers = [
@@ -354,6 +356,9 @@ class World:
             self._go_on(self.clock.now() + 10)
 
     def _begin_callers(self, begin: float, end: float) -> None:
+        if self.load.trace is not None:
+            self._begin_replays(self.load.trace, begin, end)
+            return
         chance = random.Random(f"{self.seed} callers")
         for producer_number, producer in enumerate(self.producers):
             for number, stream in enumerate(self.load.streams):
@@ -372,6 +377,18 @@ class World:
                     )
                     self.callers.append(caller)
                     caller.begin(begin + chance.random() * stream.think_ms if closed else begin)
+
+    def _begin_replays(self, trace: Trace, begin: float, end: float) -> None:
+        """One caller for each producer: what a trace says of threads is only what came of them."""
+        chance = random.Random(f"{self.seed} replays")
+        is_part = end - begin < 1000 * trace.seconds - LEAST_MS
+        for number, producer in enumerate(self.producers):
+            offset_s = chance.random() * trace.seconds if is_part or number > 0 else 0.0
+            source = trace.replay(begin, end, offset_s)
+            costs = {"record_ms": self.costs.record, "wake_ms": self.costs.wake}
+            caller = Caller(producer, source, think_ms=None, **costs, end=end, shifts=True)
+            self.callers.append(caller)
+            caller.begin(begin)
 
     def _finish(self, end: float) -> None:
         """Until each record that was taken has its outcome."""

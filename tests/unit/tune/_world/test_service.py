@@ -257,3 +257,11 @@ def test_it_is_what_the_selector_asks_for(monkeypatch: pytest.MonkeyPatch) -> No
     node, _link = Scene(monkeypatch=monkeypatch).link()
     assert {"connect", "received", "closed"} <= set(dir(node))
     assert {"established", "refuse", "reset", "answer", "wire_free", "busy", "line"} <= set(dir(Link))
+
+
+def test_leaders_that_are_known_are_kept() -> None:
+    clock = ManualClock()
+    topics = (("a", 3), ("b", 1))
+    leaders = {"a": [2, 2, 1], "b": [2]}
+    cluster = Cluster(Agenda(clock), Brokers.alike(2), topics, "seed", Heard(), leaders=leaders)
+    assert [cluster._topics[name].leaders for name, _count in topics] == [[(2, 0), (2, 0), (1, 0)], [(2, 0)]]
