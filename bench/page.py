@@ -93,6 +93,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         (Bars("To one delivered record", "cpu_ms", "ms of CPU"), Bars("Resident", "kib", "KiB")),
     ),
     "micro-batches": ("A micro-batch of 1,000 rows", (Bars("addBatch", "ms", "ms"),)),
+    "in-flight": (
+        "Requests in flight",
+        (Bars("Requests per second", "requests_s", "requests/s"), Bars("Median", "p50_ms", "ms")),
+    ),
     "transactional-ids": ("A transactional.id in its coordinator", (Bars("Heap", "heap_bytes", "bytes"),)),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
     "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),

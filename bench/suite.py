@@ -23,6 +23,7 @@ from bench import (
     footprint,
     goals,
     guarantees,
+    in_flight,
     instructions,
     latency,
     many,
@@ -51,7 +52,7 @@ PARTS: dict[str, Part] = {
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, batch_cost, partitions, threads,
         startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
-        transactional_ids, micro_batches,
+        transactional_ids, micro_batches, in_flight,
     )
 }  # fmt: skip
 
@@ -91,6 +92,7 @@ STEPS = (
             "cli",
             "transactional-ids",
             "micro-batches",
+            "in-flight",
         )
     ),
 )
