@@ -59,6 +59,14 @@ class Question(NamedTuple):
     versions: Range | None = None
 
 
+class Timed(NamedTuple):
+    """An answer, with the monotonic ms at which its request was sent and it was received."""
+
+    sent: float
+    received: float
+    body: Any
+
+
 def raise_for(error_code: int, message: str | None = None, /, **context: object) -> None:
     """Raises the error of a broker's code; 0 is none."""
     error = error_for(error_code, message, **context)
@@ -169,6 +177,39 @@ class AdminSession:
                 raise failure
         return [answers[place].body for place in range(len(nodes))]
 
+    def timed(
+        self, node: Node, question: Question, deadline: Deadline, *, count: int, in_flight: int = 1
+    ) -> list[Timed]:
+        """Asks the same ``count`` times with up to ``in_flight`` requests under way; the answers in their order.
+
+        Raises:
+            KafkaError: as ``ask``, of the first request that has no answer.
+        """
+        answers: list[ClientResponse] = []
+        sent: list[float] = []
+        oldest, newest = question.versions or SUPPORTED[question.api_key]
+        self._connect(node, deadline)
+        while len(answers) < count:
+            now = self._clock.now()
+            while len(sent) < min(count, len(answers) + in_flight) and self._client.ready(node, now):
+                request = ClientRequest(
+                    node.id,
+                    question.api_key,
+                    oldest,
+                    newest,
+                    question.build,
+                    question.parse,
+                    timeout_ms=self.request_timeout_ms,
+                    on_complete=answers.append,
+                )
+                self._client.send(request, now)
+                sent.append(now)
+            self._turn(deadline, f"the answer to {api_name(question.api_key)} of {node}")
+            failure = next((answer.error for answer in answers if answer.error is not None), None)
+            if failure is not None:
+                raise failure
+        return [Timed(at, answer.received, answer.body) for at, answer in zip(sent, answers, strict=True)]
+
     def any_node(self, deadline: Deadline) -> Node:
         """A broker to ask what any of them can answer."""
         while True:
@@ -204,6 +245,10 @@ class AdminSession:
         self.any_node(deadline)
         levels: tuple[int, int] = self._client.versions.features.levels.get(name, (0, 0))
         return levels[1]
+
+    def last_error(self) -> KafkaError | None:
+        """What kept the brokers from being known, of late."""
+        return self._metadata.last_error("")
 
     def close(self) -> None:
         """Ends the connections; whatever fails in that is logged."""

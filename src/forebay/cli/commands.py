@@ -16,8 +16,7 @@ with of_extra(__name__, "cli"):
 from forebay import implementation
 from forebay.cli import flags
 from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, CommandError, exit_code_of, one_line, told
-from forebay.cli.flags import show_alone, write
-from forebay.cli.report.progress import WAIT_S
+from forebay.cli.shared import cluster_config, confirmed, show_alone, write
 from forebay.cli.tune_commands import tune
 
 if TYPE_CHECKING:
@@ -189,28 +188,11 @@ def abort_transaction(transactional_id: str, yes: bool, **values: Any) -> int:
     return OK
 
 
-def confirmed(question: str) -> bool:
-    """The answer of who sits at the terminal.
-
-    Raises:
-        CommandError: standard input ends before there is one.
-    """
-    try:
-        return click.confirm(question, err=True)
-    except click.Abort as error:
-        if isinstance(error.__context__, EOFError):
-            raise CommandError("nothing was aborted: there was no answer (--yes does not ask)", FAILED) from None
-        raise
-
-
 def controlled(values: Mapping[str, Any]) -> AbstractContextManager[AdminClient]:
     """An AdminClient by the flags of ``flags.CLUSTER``."""
     from forebay.cli import cluster as command
 
-    given = flags.given_options(values, "-X")
-    if values["wait_s"] is not None or "max.block.ms" not in given.values:
-        given = given.plus({"max.block.ms": str(round((values["wait_s"] or WAIT_S) * 1000))}, "--timeout")
-    return command.opened(flags.configuration(given, 0))
+    return command.opened(cluster_config(values))
 
 
 def produced(job: ProduceJob) -> int:
@@ -337,23 +319,6 @@ def doctor(topic: str | None, master: str | None, spark: bool, **values: Any) ->
 
 
 cli.add_command(tune)
-
-
-@tune.command()
-@click.argument("where", required=False, metavar="[SOCKET|FOLDER]")
-@click.option("--seconds", type=click.FloatRange(1, 86_400), default=60.0, show_default=True, help="For how long.")
-@click.option("-o", "--output", "path", metavar="FILE", help="What is written: load.toml, if no other is named.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
-def record(where: str | None, seconds: float, path: str | None, *, force: bool) -> int:
-    """Describe the load of running producers, which they show by describe.socket, in a file.
-
-    They are looked at once a second, so bursts below a second are unseen; producer.record_trace(path, seconds=...) sees
-    each record.
-    """
-    from forebay._runtime.ticket import Latch
-    from forebay.cli import tune as command
-
-    return command.recorded(where, path or command.DEFAULT_FILE, write, Latch().wait, seconds=seconds, replace=force)
 
 
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}

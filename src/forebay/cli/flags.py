@@ -12,7 +12,7 @@ from forebay._runtime.extras import of_extra
 with of_extra(__name__, "cli"):
     import click
 
-from forebay.cli.failure import USAGE, CommandError
+from forebay.cli.failure import CommandError
 from forebay.cli.input.files import FORMATS, Layout
 from forebay.cli.input.jsonl import JsonFormat
 from forebay.cli.input.lines import LineFormat, console_format
@@ -174,6 +174,12 @@ CLUSTER: list[Option] = [
     *_connection(("-X", "--command-property"), ("-F", "--command-config")),
     _wait("each answer"),
     click.option("--json", "as_json", is_flag=True, help="Write JSON, not a table."),
+]
+
+TUNE_CLUSTER: list[Option] = [
+    click.option("-t", "--topic", type=TOPIC, required=True, help="A topic that is for the tuner alone."),
+    *_connection(("-X", "--command-property"), ("-F", "--command-config")),
+    _wait("each step"),
 ]
 
 DOCTOR: list[Option] = [
@@ -419,15 +425,3 @@ def header_pairs(texts: Iterable[str]) -> HeaderPairs:
             raise CommandError(f"-H {text!r}: a header's name must be UTF-8")
         found.append((name, os.fsencode(value) if equals else None))
     return found
-
-
-def write(text: str) -> None:
-    """Writes a line to stdout at once, because a reader of a pipe may wait for it."""
-    print(text, flush=True)
-
-
-def show_alone(context: click.Context) -> None:
-    """Ends a group of commands of which none is named: with its help, as a mistake."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(USAGE)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from forebay._insight.values import ProducerDescription
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.top import look, sockets
-from forebay.tune import Brokers, Goal, Trace, Workload, advise, brokers_of, predict
+from forebay.tune import Brokers, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
 from forebay.tune._checks import choice
 from forebay.tune.files import TEMPLATE, Document, in_file, read
 from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
@@ -90,6 +90,11 @@ def _of_goal(text: str) -> Any:
     return text
 
 
+def costs_kept() -> Costs | None:
+    """The costs of the client's own work on this machine, if `calibrate` has measured them."""
+    return own_costs.kept(own_costs.cache_file(), own_costs.machine())
+
+
 def advised(
     path: str,
     changed: Mapping[str, str],
@@ -108,7 +113,7 @@ def advised(
     """
     question = asked(path, changed, goal)
     load, brokers, wanted, settings = question
-    found = advise(load, wanted, settings=settings, brokers=brokers, seed=seed)
+    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed)
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]
@@ -134,7 +139,7 @@ def predicted(
         ConfigError: something in the file, or an option, is not right.
     """
     load, brokers, goal, settings = asked(path, changed)
-    found = predict(load, settings, brokers=brokers, seed=seed, seconds=seconds)
+    found = predict(load, settings, brokers=brokers, costs=costs_kept(), seed=seed, seconds=seconds)
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
     return OK if found.served and not goal.broken(found.figures()) else FAILED
 

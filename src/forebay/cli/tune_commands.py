@@ -1,13 +1,20 @@
-"""The commands of ``forebay tune`` for click; what they do is in ``tune``."""
+"""``forebay tune``: its subcommands for click, each imported when it is used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import click
+from forebay._runtime.extras import of_extra
 
-from forebay.cli.flags import show_alone, write
+with of_extra(__name__, "cli"):
+    import click
+
+from forebay.cli import flags
 from forebay.cli.properties import pairs
+from forebay.cli.shared import cluster_config, confirmed, show_alone, write
+
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.group(invoke_without_command=True)
@@ -65,3 +72,40 @@ def advise(
 
     changed, goal = pairs(options, "-X"), pairs(goals, "--goal")
     return command.advised(path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties)
+
+
+@tune.command()
+@click.argument("where", required=False, metavar="[SOCKET|FOLDER]")
+@click.option("--seconds", type=click.FloatRange(1, 86_400), default=60.0, show_default=True, help="For how long.")
+@click.option("-o", "--output", "path", metavar="FILE", help="What is written: load.toml, if no other is named.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def record(where: str | None, seconds: float, path: str | None, *, force: bool) -> int:
+    """Describe the load of running producers, which they show by describe.socket, in a file.
+
+    They are looked at once a second, so bursts below a second are unseen; producer.record_trace(path, seconds=...) sees
+    each record.
+    """
+    from forebay._runtime.ticket import Latch
+    from forebay.cli import tune as command
+
+    return command.recorded(where, path or command.DEFAULT_FILE, write, Latch().wait, seconds=seconds, replace=force)
+
+
+@tune.command()
+@flags.apply(flags.TUNE_CLUSTER)
+@click.option(
+    "-o", "output", default="cluster.toml", show_default=True, metavar="FILE", help="Where the cluster is written."
+)
+@YES
+def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
+    """Measure a cluster's brokers, and this machine, for predictions.
+
+    A scratch topic gets some hundreds of records for each broker that leads a partition of it.  A topic that holds
+    any other record is refused.  [cluster] file = "cluster.toml" in a load's file then names what was measured.
+    """
+    from forebay.cli import tune_real as command
+
+    def sure(question: str) -> bool:
+        return yes or confirmed(question, "nothing was measured")
+
+    return command.calibrated(cluster_config(values), topic, output, write, sure)

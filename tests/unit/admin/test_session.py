@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
@@ -236,3 +238,31 @@ def test_raise_for_a_code() -> None:
     with pytest.raises(ConcurrentTransactionsError, match=r"\(node=3\)"):
         raise_for(51, node=3)
     assert str(Deadline(0, "x", 1500).error(None)) == "x was not done within 1.5 s"
+
+
+def test_times_of_requests_that_are_under_way_together() -> None:
+    world = AdminWorld()
+    broker = world.broker()
+    broker.script[ApiKey.LIST_TRANSACTIONS] = _late(broker.script[ApiKey.LIST_TRANSACTIONS], world)
+    session, deadline = world.session(), world.deadline()
+    node = session.any_node(deadline)
+    found = session.timed(node, LIST, deadline, count=4, in_flight=2)
+    begun = found[0].sent
+    assert [each.sent - begun for each in found] == [0, 0, 10, 10]
+    assert [each.received - begun for each in found] == [10, 10, 20, 20]
+    assert [each.body.error_code for each in found] == [0] * 4
+
+
+def test_a_broker_that_goes_ends_the_timing() -> None:
+    world = AdminWorld()
+    session, deadline = world.session(), world.deadline()
+    node = session.any_node(deadline)
+    world.broker().script[ApiKey.LIST_TRANSACTIONS] = lambda request: world.cluster.down(1)
+    with pytest.raises(DisconnectError):
+        session.timed(node, LIST, deadline, count=4, in_flight=2)
+    with pytest.raises(DisconnectError, match="No connection to"):
+        session.timed(node, LIST, deadline, count=1)
+
+
+def _late(answer: Callable[[Received], None], world: AdminWorld) -> Callable[[Received], None]:
+    return lambda request: world.selector.call_at(world.clock.now() + 10, lambda: answer(request))

@@ -54,7 +54,13 @@ class Log:
     behind: deque[int] = field(default_factory=deque)
     """Ends that fetches in line meet, each instead of the true one: of a leader that has not caught up."""
 
-    def write(self, *values: bytes, producer_id: int = -1, offsets: Sequence[int] = ()) -> None:
+    def write(
+        self,
+        *values: bytes,
+        producer_id: int = -1,
+        offsets: Sequence[int] = (),
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
         """A batch of records whose keys are their offsets; in a transaction if there is a producer id."""
         places = offsets or range(self.end, self.end + len(values))
         head = BatchHead(
@@ -66,7 +72,7 @@ class Log:
         )
         builder = RecordsBuilder(head, compressor(CompressionType.NONE, None), write_limit=1 << 20)
         for place, value in zip(places, values, strict=True):
-            builder.append(place, 1000 + place, b"%d" % place, value)
+            builder.append(place, 1000 + place, b"%d" % place, value, headers)
         self._add(places[0], places[-1], builder.build())
 
     def mark(self, producer_id: int, kind: ControlType, began: int = 0) -> None:

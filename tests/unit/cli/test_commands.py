@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -16,8 +15,7 @@ from click.testing import CliRunner
 import forebay
 from forebay import implementation
 from forebay.cli.__main__ import main
-from forebay.cli.commands import cli, confirmed, execute
-from forebay.cli.failure import CommandError
+from forebay.cli.commands import cli, execute
 from tests.fakes.names import FORBIDDEN_TOPICS
 
 
@@ -196,14 +194,6 @@ def test_the_package_and_its_command_line_run_as_modules(module: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"forebay {forebay.__version__} (")
-
-
-def test_a_question_without_an_answer_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert confirmed("sure?")
-    with pytest.raises(CommandError, match="nothing was aborted: there was no answer") as caught:
-        confirmed("sure?")
-    assert caught.value.exit_code == 1
 
 
 def test_closed_standard_streams_are_no_reason_to_fail() -> None:

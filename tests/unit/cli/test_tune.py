@@ -12,7 +12,7 @@ from forebay._insight.server import DescriptionServer
 from forebay.cli import tune as command
 from forebay.cli.commands import execute
 from forebay.cli.failure import CommandError
-from forebay.tune import Workload, advice
+from forebay.tune import Costs, Workload, advice, own_costs
 from forebay.tune.racing import Effort
 from tests.unit.tune.test_fitting import looks
 from tests.unit.tune.traces import file_of, steady
@@ -110,6 +110,20 @@ def test_text_and_json_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "goal      kept: p99_ms 50\n" in text
     assert f"{found['latency']['p99']:,.2f}" in text
     assert (found["seed"], found["settings"]) == (7, {"linger.ms": "20"})
+
+
+def test_costs_that_were_measured_here_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert execute(["tune", "predict", path, "--seconds", "1"]) == 0
+    assert "the times of the client's own work are guesses" in capsys.readouterr().out
+    own_costs.keep(Costs(wake=20), own_costs.cache_file(), own_costs.machine())
+    assert execute(["tune", "predict", path, "--seconds", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["latency"]["p50"] > 20
+    assert "the times of the client's own work are guesses" not in found["assumptions"]
 
 
 def test_a_limit_that_is_not_kept_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

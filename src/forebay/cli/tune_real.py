@@ -1,0 +1,76 @@
+"""``forebay tune calibrate`` and ``check``: what needs a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from forebay.cli.failure import FAILED, OK, CommandError
+from forebay.cli.report.progress import Display, LogLines
+from forebay.config import ProducerConfig
+from forebay.tune import own_costs
+from forebay.tune.calibrate import BEGIN, LARGE, LARGE_BYTES, Calibration, calibrate
+
+Write = Callable[[str], object]
+MIB = 1 << 20
+
+
+def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, sure: Callable[[str], bool]) -> int:
+    """Measures a cluster into a file, and the client's own costs into the user's cache.
+
+    Raises:
+        CommandError: the file is another one's, or cannot be written.
+        ConfigError: the topic is not for the tuner, or a broker went away.
+    """
+    path = Path(output)
+    _check_output(path)
+    servers = ",".join(map(str, config.bootstrap))
+    size = 2 * LARGE * LARGE_BYTES // MIB
+    if not sure(f"Write hundreds of records to topic {topic} of {servers}, about {size} MiB for each broker?"):
+        write("nothing was measured")
+        return FAILED
+    with LogLines(Display()):
+        found = calibrate(config, topic, tell=write)
+        costs = own_costs.measured()
+    try:
+        path.write_text(found.as_toml(), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{output} cannot be written: {error.strerror}") from None
+    for line in _lines(found):
+        write(line)
+    place = own_costs.cache_file()
+    try:
+        own_costs.keep(costs, place, own_costs.machine())
+    except OSError as error:
+        raise CommandError(f"{place} cannot be written: {error.strerror}", FAILED) from None
+    write(
+        f"{'this client':<12}wake {costs.wake * 1000:.1f} µs, turn {costs.turn * 1000:.1f}, request "
+        f"{costs.request * 1000:.1f}, batch {costs.batch * 1000:.1f}, record {costs.record * 1000:.2f}; kept in {place}"
+    )
+    write(
+        f'{output} is written, from {found.records:,} records; name it in a load\'s file: [cluster] file = "{output}"'
+    )
+    return OK
+
+
+def _lines(found: Calibration) -> list[str]:
+    return [
+        f"{f'broker {node.id}':<12}round trip {node.broker.rtt_ms:.3g} ms, a request {node.broker.fixed_ms:.3g} ms, "
+        f"a MiB {node.broker.per_mib_ms:.3g} ms, followers {node.broker.replication_ms:.3g} ms"
+        for node in found.nodes
+    ]
+
+
+def _check_output(path: Path) -> None:
+    """A file that was not written by this command is kept."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = file.readline()
+    except FileNotFoundError:
+        if not path.absolute().parent.is_dir():
+            raise CommandError(f"{path} cannot be written: there is no such folder") from None
+        return
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+    if not first.startswith(BEGIN):
+        raise CommandError(f"{path} is there already, and is no cluster that was measured; name another file with -o")

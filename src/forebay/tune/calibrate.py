@@ -1,0 +1,219 @@
+"""Calibration: how long the brokers of a real cluster take for a request, measured on a scratch topic with consent.
+
+A request's work is the time between the answers to requests that wait in the broker's line, which alone tells it from
+the round trip.  Requests with ``acks=all`` tell what the followers add, and large ones what each byte adds.  The round
+trip is what is left of a lone request's time, so that the sum is what a lone request takes; ApiVersions is asked for,
+too, and said beside it.  Handlers are not probed.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from forebay._assembly import Surroundings, system_surroundings
+from forebay.admin._assembly import assemble_admin
+from forebay.admin._session import AdminSession
+from forebay.config import ProducerConfig
+from forebay.errors import KafkaTimeoutError, RecordTooLargeError, RetriableError
+from forebay.tune._checks import TuneError
+from forebay.tune.brokers import Broker
+from forebay.tune.probe import ALL, ONE, Place, Probe, places_of, spacings
+
+IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
+"""Requests of each kind in a round."""
+LEAST_ROUNDS, MOST_ROUNDS = 3, 12
+SETTLED = 0.9
+"""A round that takes less than this share of the one before says that the brokers still compile or load."""
+IN_FLIGHT = 5
+SMALL_BYTES = 100
+LARGE_BYTES = 512 << 10
+LEAST_LARGE = 16 << 10
+BEGIN = "# Measured by forebay tune calibrate"
+"""Of a file."""
+PLACES = 4
+MOST_JITTER = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What was measured of one broker; times in ms."""
+
+    id: int
+    address: str
+    broker: Broker
+    trip_ms: float
+    """The median time of ApiVersions, which is no work for a broker."""
+    lone_ms: float
+    """The median time of a request of one record, with ``acks=all``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was measured of a cluster."""
+
+    topic: str
+    nodes: tuple[Node, ...]
+    """Those that lead a partition of the topic."""
+    records: int
+    """That were written."""
+
+    def as_toml(self) -> str:
+        """A file that ``[cluster] file = ...`` names, and that can be read by people."""
+        lines = [
+            f"{BEGIN} on topic {self.topic}; the brokers that lead a partition of it.",
+            "[cluster]",
+            f"nodes = {len(self.nodes)}",
+        ]
+        for number, node in enumerate(self.nodes, 1):
+            said = f"ApiVersions takes {node.trip_ms:g} ms, a record alone {node.lone_ms:g} ms"
+            lines += ["", f"# Broker {node.id} at {node.address}: {said}.", "[[cluster.node]]", f"node = {number}"]
+            lines += [f"{name} = {getattr(node.broker, name):g}" for name in FIGURES]
+        return "\n".join(lines) + "\n"
+
+
+FIGURES = ("rtt_ms", "fixed_ms", "per_mib_ms", "replication_ms", "jitter")
+
+
+def calibrate(
+    config: ProducerConfig,
+    topic: str,
+    *,
+    around: Surroundings | None = None,
+    tell: Callable[[str], object] = lambda text: None,
+) -> Calibration:
+    """Measures the brokers that lead partitions of a topic; some hundreds of records each are written.
+
+    Args:
+        config: says how the cluster is reached, and how long is waited (``max.block.ms``).
+        around: clock and network; None: the machine's.
+        tell: gets a line for each step.
+
+    Raises:
+        TuneError: there is no such topic, it holds records that are not the tuner's, or a broker went away.
+        KafkaError: the brokers refuse.
+    """
+    around = around or system_surroundings()
+    servers = ",".join(map(str, config.bootstrap))
+    session = assemble_admin(config, around)
+    try:
+        _reach(session, servers, config["max.block.ms"])
+        deadline = session.deadline("the calibration", config["max.block.ms"])
+        places = places_of(session, topic, deadline)
+        chance = random.Random(topic)
+        nodes: list[Node] = []
+        records = 0
+        for place in places:
+            tell(f"broker {place.leader.id} at {place.leader.host}:{place.leader.port}")
+            deadline = session.deadline("the calibration", config["max.block.ms"])
+            node, written = _node(Probe(session, place, around.clock.wall, deadline), place, chance)
+            nodes.append(node)
+            records += written
+        return Calibration(topic, tuple(nodes), records)
+    except (RetriableError, KafkaTimeoutError) as error:
+        raise TuneError(f"the calibration ended half way, because a broker went away: {error.message}") from error
+    finally:
+        session.close()
+
+
+def _reach(session: AdminSession, servers: str, timeout_ms: float) -> None:
+    deadline = session.deadline("the first answer", timeout_ms)
+    try:
+        session.any_node(deadline)
+    except (RetriableError, KafkaTimeoutError) as error:
+        why = session.last_error() or error
+        raise TuneError(f"{servers} did not answer within {timeout_ms / 1000:g} s: {why}") from error
+
+
+class Round(NamedTuple):
+    """Times of a round, in ms."""
+
+    one: list[float]
+    """Between answers to requests in line, with ``acks=1``."""
+    everyone: list[float]
+    """With ``acks=all``."""
+    lone: list[float]
+    trips: list[float]
+
+
+def _node(probe: Probe, place: Place, chance: random.Random) -> tuple[Node, int]:
+    """Measures one broker; the records that were written beside it."""
+    before = probe.written
+    rounds = _rounds(probe, place, chance.randbytes(SMALL_BYTES))
+    lone = _middle(each.lone for each in rounds)
+    # More than a lone request takes is no work of the broker, but its and our waiting for a processor.
+    fixed = min(lone, _middle(each.one for each in rounds))
+    service = fixed
+    if place.replicas > 1:
+        service = min(lone, max(fixed, _middle(each.everyone for each in rounds)))
+    rtt = lone - service
+    size, large = _large(probe, chance)
+    found = Broker(
+        rtt_ms=rounded(rtt),
+        fixed_ms=rounded(fixed),
+        per_mib_ms=rounded(max(0.0, large - fixed) * (1 << 20) / (size - SMALL_BYTES)),
+        replication_ms=rounded(service - fixed),
+        jitter=rounded(sigma(ms - rtt for each in rounds for ms in each.lone)),
+    )
+    trip = _middle(each.trips for each in rounds)
+    leader = place.leader
+    node = Node(leader.id, f"{leader.host}:{leader.port}", found, rounded(trip), rounded(lone))
+    return node, probe.written - before
+
+
+def _rounds(probe: Probe, place: Place, small: bytes) -> list[Round]:
+    """The last rounds, of which none was clearly faster than the one before."""
+    acks = ALL if place.replicas > 1 else ONE
+    found: list[Round] = []
+    for _ in range(MOST_ROUNDS):
+        one = [*spacings(probe.produce(small, acks=ONE, count=IN_LINE, in_flight=IN_FLIGHT))]
+        everyone = (
+            [*spacings(probe.produce(small, acks=ALL, count=IN_LINE, in_flight=IN_FLIGHT))] if acks == ALL else []
+        )
+        lone = [each.received - each.sent for each in probe.produce(small, acks=acks, count=LONE, in_flight=1)]
+        newest = Round(one, everyone, lone, probe.round_trips(TRIPS))
+        if found and median(newest.one) < SETTLED * median(found[-1].one):
+            found.clear()
+        found.append(newest)
+        if len(found) == LEAST_ROUNDS:
+            break
+    return found
+
+
+def _large(probe: Probe, chance: random.Random) -> tuple[int, float]:
+    """The size of large requests that the topic takes, and the ms of each."""
+    size = LARGE_BYTES
+    while True:
+        value = chance.randbytes(size)
+        try:
+            probe.produce(value, acks=ONE, count=LARGE, in_flight=IN_FLIGHT)
+            return size, median([*spacings(probe.produce(value, acks=ONE, count=LARGE, in_flight=IN_FLIGHT), 4)])
+        except RecordTooLargeError:
+            if size <= LEAST_LARGE:
+                raise
+            size //= 2
+
+
+def _middle(rounds: Iterable[Sequence[float]]) -> float:
+    """The median of all values of all rounds."""
+    return median([ms for each in rounds for ms in each])
+
+
+def median(values: Sequence[float]) -> float:
+    """The lower one of two."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def sigma(values: Iterable[float]) -> float:
+    """Of the lognormal distribution whose median and upper sixth these values have; 0 where they do not differ."""
+    ordered = sorted(values)
+    middle, upper = median(ordered), ordered[math.floor(0.8413 * (len(ordered) - 1))]
+    return min(MOST_JITTER, math.log(upper / middle)) if upper > middle > 0 else 0.0
+
+
+def rounded(ms: float) -> float:
+    """To a figure that says no more than was measured."""
+    return round(ms, PLACES)

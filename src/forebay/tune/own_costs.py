@@ -1,0 +1,270 @@
+"""The client's own costs, measured on this machine in three seconds against a sink that only acknowledges, and kept.
+
+All but ``wake`` are processor time.  Records are sent by the callback of the record before, on the sender's thread, so
+that no thread has to be woken: a round then takes one turn.  Rounds of one batch, of many batches in one request, and
+of as many requests as batches tell the parts of it.  ``wake`` is what a record takes longer that another thread sends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import forebay
+from forebay._runtime.clock import Clock, SystemClock
+from forebay._runtime.version import VERSION
+from forebay.errors import ConfigError
+from forebay.model import DeliveryReport
+from forebay.producer import KafkaProducer
+from forebay.tune._checks import TuneError
+from forebay.tune._sink import PARTITIONS, TOPIC
+from forebay.tune._world.costs import Costs
+
+VALUE = bytes(100)
+MANY, SEVERAL = PARTITIONS, 5
+"""Batches of a request; requests of a turn."""
+SPAN_MS = 200.0
+REPEATS = 3
+RECORDS = 50_000
+LONE = 300
+LEAST_MS = 0.00005
+PLACES = 5
+WAIT_S = 30.0
+
+
+class Round(NamedTuple):
+    """What a round took, in ms."""
+
+    cpu: float
+    wall: float
+
+
+class Rounds:
+    """Records to the first ``width`` partitions at a time, each time by the callback of the last one's outcome."""
+
+    def __init__(self, producer: Any, width: int, clock: Clock) -> None:
+        self._producer = producer
+        self._width = width
+        self._clock = clock
+        self._end = 0.0
+        self._left = 0
+        self._done = threading.Event()
+        self._failure: BaseException | None = None
+        self.count = 0
+
+    def run(self, ms: float, cpu: Callable[[], float]) -> Round:
+        """Goes round for so long.
+
+        Raises:
+            KafkaError: a record failed.
+        """
+        self.count = 0
+        self._done.clear()
+        begun, before = self._clock.now(), cpu()
+        self._end = begun + ms
+        self._send()
+        if not self._done.wait(WAIT_S):
+            raise TuneError("the client's own costs could not be measured: the local sink does not answer")
+        if self._failure is not None:
+            raise self._failure
+        return Round((cpu() - before) / self.count, (self._clock.now() - begun) / self.count)
+
+    def _send(self) -> None:
+        self._left = self._width
+        for partition in range(self._width):
+            self._producer.send(TOPIC, VALUE, partition=partition, on_delivery=self._settled)
+
+    def _settled(self, report: DeliveryReport) -> None:
+        self._failure = report.error or self._failure
+        self._left -= 1
+        if self._left:
+            return
+        self.count += 1
+        if self._failure is None and self._clock.now() < self._end:
+            self._send()
+        else:
+            self._done.set()
+
+
+def measured(clock: Clock | None = None) -> Costs:
+    """Measures them; three seconds of this machine.
+
+    Raises:
+        TuneError: the local sink does not start or answer.
+    """
+    clock = clock or SystemClock()
+    with sink() as address:
+        with KafkaProducer(**options(address)) as producer:
+            producer.send(TOPIC, VALUE, partition=0).result(WAIT_S)
+            one = least(Rounds(producer, 1, clock))
+            several = least(Rounds(producer, SEVERAL, clock))
+            many = least(Rounds(producer, MANY, clock))
+            alone = lone_ms(producer, clock)
+        # So small that each batch is a request.
+        with KafkaProducer(**options(address, max_request_size=2 * len(VALUE))) as producer:
+            producer.send(TOPIC, VALUE, partition=0).result(WAIT_S)
+            apart = least(Rounds(producer, SEVERAL, clock))
+        with KafkaProducer(**options(address, linger_ms=60_000, batch_size=1 << 20)) as producer:
+            producer.send(TOPIC, VALUE, partition=0)
+            record = record_ms(producer)
+            producer.flush(WAIT_S)
+    return costs_of(record, one, several, many, apart, alone)
+
+
+def costs_of(record: float, one: Round, several: Round, many: Round, apart: Round, alone: float) -> Costs:
+    """The parts.
+
+    Args:
+        record: ms of a call of send.
+        one: of one batch.
+        several: of ``SEVERAL`` batches in one request.
+        many: of ``MANY`` batches in one request.
+        apart: of ``SEVERAL`` requests with a batch each.
+        alone: ms from a call of send on another thread to the outcome.
+    """
+    batch = (many.cpu - one.cpu) / (MANY - 1) - record
+    request = (apart.cpu - several.cpu) / (SEVERAL - 1)
+    turn = one.cpu - record - max(batch, 0.0) - max(request, 0.0)
+    return Costs(
+        **{
+            name: max(LEAST_MS, round(ms, PLACES))
+            for name, ms in {
+                "wake": alone - one.wall,
+                "turn": turn,
+                "request": request,
+                "batch": batch,
+                "record": record,
+            }.items()
+        }
+    )
+
+
+def options(address: str, **more: Any) -> dict[str, Any]:
+    """Of a producer that sends at once, and sends nothing of its own."""
+    return {
+        "bootstrap_servers": address,
+        "linger_ms": 0,
+        "enable_metrics_push": False,
+        "max_sparse_batches_in_flight": 0,
+        **more,
+    }
+
+
+def least(rounds: Rounds) -> Round:
+    """Of some times the one that was disturbed least."""
+    found = [rounds.run(SPAN_MS, cpu_ms) for _ in range(REPEATS)]
+    return Round(min(each.cpu for each in found), min(each.wall for each in found))
+
+
+def record_ms(producer: Any) -> float:
+    """Processor ms of a call of send into a batch that has room."""
+    spent: list[float] = []
+    for _ in range(REPEATS):
+        before = cpu_ms()
+        for _number in range(RECORDS // REPEATS):
+            producer.send(TOPIC, VALUE, partition=0)
+        spent.append((cpu_ms() - before) / (RECORDS // REPEATS))
+    return min(spent)
+
+
+def lone_ms(producer: Any, clock: Clock) -> float:
+    """Ms from a call of send on this thread until the callback runs; the median of some."""
+    found: list[float] = []
+    for _ in range(LONE):
+        begun = clock.now()
+        ends: list[float] = []
+        producer.send(TOPIC, VALUE, partition=0, on_delivery=lambda report, ends=ends: ends.append(clock.now())).result(
+            WAIT_S
+        )
+        producer.flush(WAIT_S)
+        found.append(ends[0] - begun)
+    return sorted(found)[LONE // 2]
+
+
+def cpu_ms() -> float:
+    """Of this process, all its threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return 1000 * (used.ru_utime + used.ru_stime)
+
+
+@contextlib.contextmanager
+def sink() -> Iterator[str]:
+    """The address of a sink in a process of its own.
+
+    Raises:
+        TuneError: it does not start.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "forebay.tune._sink"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        try:
+            port = process.stdout.readline().strip()
+            if not port.isdigit():
+                raise TuneError("the client's own costs could not be measured: the local sink does not start")
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+# -- what is kept --------------------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """What the costs depend on: the processor's model, and the versions of what runs on it."""
+    model = ""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    model = model or platform.processor() or platform.machine()
+    return f"{model}; forebay {VERSION} {forebay.implementation}; Python {platform.python_version()}"
+
+
+def cache_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """In the user's cache (``XDG_CACHE_HOME``, else ``~/.cache``)."""
+    given = environment.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "forebay" / "costs.json"
+
+
+def keep(costs: Costs, path: Path, name: str) -> None:
+    """Writes them beside those of other machines and versions.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**_read(path), name: asdict(costs)}, indent=2) + "\n"
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def kept(path: Path, name: str) -> Costs | None:
+    """Those of this machine and version; None if there are none that can be."""
+    found = _read(path).get(name)
+    if not isinstance(found, dict) or set(found) != {field.name for field in fields(Costs)}:
+        return None
+    try:
+        return Costs(**found)
+    except ConfigError:
+        return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

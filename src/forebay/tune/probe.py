@@ -1,0 +1,153 @@
+"""What a scratch topic is asked to learn how fast its brokers are: whether it may be written to, and times of answers.
+
+Requests are made by hand, one record each, so that nothing of a producer is in the times.  Every record carries a
+header that says whose it is, and a topic that holds any other record is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from forebay._protocol.api_versions import decode_api_versions, encode_api_versions
+from forebay._protocol.list_offsets import READ_UNCOMMITTED
+from forebay._protocol.produce import PartitionRecords, encode_produce
+from forebay._protocol.produce_response import ProduceResponse, decode_produce
+from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay._records.batch_v2 import append_record, batch_header
+from forebay._records.layout import BATCH_OVERHEAD
+from forebay._runtime.version import VERSION
+from forebay.admin._session import AdminSession, Deadline, Question, Timed, raise_for
+from forebay.admin._tail import PartitionReader
+from forebay.admin._topics import describe_topics, described
+from forebay.errors import UnknownTopicOrPartitionError
+from forebay.model import Node, PartitionInfo, TopicPartition
+from forebay.tune._checks import TuneError
+
+HEADER = "forebay-tune"
+"""Of every record that the tuner writes to a real cluster."""
+# By the topic's name, which the versions with its id do not take; the first one has the record format of today.
+PRODUCE_VERSIONS = (3, 12)
+ONE, ALL = 1, -1
+"""``acks``."""
+
+
+class Place(NamedTuple):
+    """A partition to write to, and its leader."""
+
+    topic: str
+    partition: int
+    leader: Node
+    replicas: int
+
+
+def places_of(session: AdminSession, topic: str, deadline: Deadline) -> list[Place]:
+    """A partition of each broker that leads one.
+
+    Raises:
+        TuneError: there is no such topic, or it has a partition without a leader, or records that are not the tuner's.
+    """
+    (found,) = described(describe_topics(session, topic, deadline, create=False)).topics
+    if isinstance(found.error, UnknownTopicOrPartitionError):
+        raise TuneError(f"topic {topic}: there is none; make one for the tuner alone, which it may fill")
+    if found.error is not None:
+        raise found.error
+    places: dict[int, Place] = {}
+    for part in found.partitions:
+        if part.leader is None:
+            raise TuneError(f"topic {topic}: partition {part.partition} has no leader")
+        place = Place(topic, part.partition, part.leader, len(part.replicas))
+        places.setdefault(part.leader.id, place)
+    check_own(session, topic, found.partitions, deadline)
+    return [places[node] for node in sorted(places)]
+
+
+def check_own(session: AdminSession, topic: str, parts: tuple[PartitionInfo, ...], deadline: Deadline) -> None:
+    """Reads the topic to its end.
+
+    Raises:
+        TuneError: it holds a record without the tuner's header.
+    """
+    for part in parts:
+        reader = PartitionReader(session, TopicPartition(topic, part.partition), READ_UNCOMMITTED)
+        position, end = reader.start(deadline), reader.end(deadline)
+        while position < end:
+            records, position = reader.step(position, end, deadline)
+            for record in records:
+                if all(name != HEADER for name, _value in record.headers):
+                    raise TuneError(
+                        f"topic {topic}: partition {part.partition} holds a record at offset {record.offset} that is "
+                        "not the tuner's; name a topic that is for the tuner alone"
+                    )
+
+
+class Probe:
+    """Asks the leader of one partition.
+
+    Args:
+        wall: of records; the Unix time in ms.
+    """
+
+    def __init__(self, session: AdminSession, place: Place, wall: Callable[[], int], deadline: Deadline) -> None:
+        self._session = session
+        self._place = place
+        self._wall = wall
+        self._deadline = deadline
+        self.written = 0
+        """Records that are in the topic for it."""
+
+    def round_trips(self, count: int) -> list[float]:
+        """Ms of requests that a broker answers without any work, one after the other."""
+        question = Question(
+            ApiKey.API_VERSIONS,
+            lambda version: encode_api_versions(version, HEADER, VERSION),
+            decode_api_versions,
+            # A later version is refused in another layout by who does not know it.
+            (SUPPORTED[ApiKey.API_VERSIONS][0], 3),
+        )
+        found = self._session.timed(self._place.leader, question, self._deadline, count=count)
+        return [each.received - each.sent for each in found]
+
+    def produce(self, value: bytes, *, acks: int, count: int, in_flight: int) -> list[Timed]:
+        """So many requests of one record.
+
+        Raises:
+            KafkaError: the broker refused one, or there was no answer.
+        """
+        records = bytearray()
+        append_record(records, 0, 0, None, value, ((HEADER, b"1"),))
+        payload = bytes(records)
+        now = self._wall()
+        header = bytes(
+            batch_header(payload=[payload], attributes=0, record_count=1, base_timestamp=now, max_timestamp=now)
+        )
+        entry = PartitionRecords(
+            self._place.topic, self._place.partition, header, [payload], BATCH_OVERHEAD + len(payload)
+        )
+        timeout_ms = int(self._session.request_timeout_ms)
+        question = Question(
+            ApiKey.PRODUCE,
+            lambda version: encode_produce(version, None, acks, timeout_ms, [entry]),
+            decode_produce,
+            PRODUCE_VERSIONS,
+        )
+        found = self._session.timed(self._place.leader, question, self._deadline, count=count, in_flight=in_flight)
+        for each in found:
+            answer: ProduceResponse = each.body
+            for part in answer.partitions:
+                raise_for(part.error_code, part.error_message, topic=self._place.topic, partition=part.partition)
+        self.written += count
+        return found
+
+
+def spacings(answers: list[Timed], piece: int = 20) -> Iterator[float]:
+    """Ms between answers that came behind each other, as the mean of each ``piece`` of them.
+
+    Not one by one: answers that one turn of the client read have the same time.
+    """
+    bounds = [answers[at].received for at in range(0, len(answers), piece)]
+    if len(bounds) < 2:
+        bounds, piece = [answers[0].received, answers[-1].received], len(answers) - 1
+    for before, after in pairwise(bounds):
+        yield (after - before) / piece

@@ -1,0 +1,54 @@
+"""``forebay tune`` before a real Kafka: it measures it, and its own load is what it predicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay import KafkaProducer
+from forebay.cli.commands import execute
+from forebay.tune import Brokers, own_costs
+from tests.support.fixtures import TopicFactory
+from tests.support.readback import read_all
+from tools.kafka import RealKafka
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_a_cluster_is_measured_on_a_scratch_topic(
+    kafka: RealKafka, topic: TopicFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch, output = topic(kafka, 2), tmp_path / "cluster.toml"
+    arguments = ["tune", "calibrate", "-b", kafka.bootstrap_servers, "-t", scratch, "-o", str(output), "--yes"]
+    assert execute(arguments) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    load = tmp_path / "load.toml"
+    load.write_text('[load]\nrate = 100\n[cluster]\nfile = "cluster.toml"\n', encoding="utf-8")
+    (broker,) = Brokers.from_toml(load).nodes
+    assert broker.fixed_ms > 0
+    assert broker.per_mib_ms > 0
+    assert own_costs.kept(own_costs.cache_file(), own_costs.machine()) is not None
+    # Its own records do not matter the second time; each of them says whose it is.
+    assert execute(arguments) == 0
+    records = read_all(kafka.bootstrap_servers, scratch)
+    assert len(records) > 600
+    assert all(dict(record.headers or ())["forebay-tune"] == b"1" for record in records)
+
+
+def test_records_of_others_and_a_topic_that_is_not_there(
+    kafka: RealKafka, topic: TopicFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken, output = topic(kafka), tmp_path / "cluster.toml"
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+        producer.send(taken, b"order").result()
+    common = ["tune", "calibrate", "-b", kafka.bootstrap_servers, "-o", str(output), "--yes", "-t"]
+    assert execute([*common, taken]) == 2
+    assert "holds a record at offset 0 that is not the tuner's" in capsys.readouterr().err
+    assert execute([*common, f"{taken}-none"]) == 2
+    assert "there is none; make one for the tuner alone" in capsys.readouterr().err
+    assert not output.exists()

@@ -1,0 +1,26 @@
+"""``forebay tune``: what its flags hand on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forebay.cli import tune_real
+from forebay.cli.commands import execute
+
+
+def test_the_flags_of_calibrate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+
+    def calibrated(config: Any, topic: str, output: str, write: Any, sure: Any) -> int:
+        seen.append((config["bootstrap.servers"], config["max.block.ms"], topic, output, sure("?")))
+        return 0
+
+    monkeypatch.setattr(tune_real, "calibrated", calibrated)
+    assert execute(["tune", "calibrate", "-b", "h:1", "-t", "scratch", "-o", "c.toml", "--timeout", "3", "--yes"]) == 0
+    assert seen == [(("h:1",), 3000, "scratch", "c.toml", True)]
+    assert execute(["tune", "calibrate", "-b", "h:1"]) == 2
+    assert "Missing option '-t' / '--topic'" in capsys.readouterr().err
+    assert execute(["tune", "calibrate", "--topic", "t", "--yes"]) == 2
+    assert "no broker is named" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""The client's own costs: the parts of what rounds took, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay.errors import KafkaTimeoutError
+from forebay.testing.clock import ManualClock
+from forebay.tune import Costs
+from forebay.tune.own_costs import (
+    LEAST_MS,
+    MANY,
+    SEVERAL,
+    Round,
+    Rounds,
+    cache_file,
+    costs_of,
+    keep,
+    kept,
+    machine,
+    options,
+)
+
+TRUE = Costs(wake=0.03, turn=0.02, request=0.01, batch=0.004, record=0.0005)
+
+
+def round_of(requests: int, batches: int) -> Round:
+    cpu = TRUE.of_turn(requests, batches) + batches * TRUE.record
+    return Round(cpu, cpu + 0.1)
+
+
+def test_the_parts_are_found_again() -> None:
+    one, several, many = round_of(1, 1), round_of(1, SEVERAL), round_of(1, MANY)
+    found = costs_of(TRUE.record, one, several, many, round_of(SEVERAL, SEVERAL), one.wall + TRUE.wake)
+    assert found == TRUE
+
+
+def test_a_part_that_noise_made_negative_is_small() -> None:
+    same = Round(0.03, 0.1)
+    found = costs_of(0.0005, same, same, same, same, 0.05)
+    assert (found.wake, found.request, found.batch) == (LEAST_MS, LEAST_MS, LEAST_MS)
+    assert found.turn == 0.0295
+
+
+class Immediate:
+    """A producer whose records are acknowledged at once; a record takes 1 ms."""
+
+    def __init__(self, clock: ManualClock, error: Exception | None = None) -> None:
+        self.sent: list[int] = []
+        self._clock = clock
+        self._error = error
+        self._line: list[Callable[[Any], None]] = []
+        self._running = False
+
+    def send(self, topic: str, value: bytes, *, partition: int, on_delivery: Callable[[Any], None]) -> None:
+        self.sent.append(partition)
+        self._line.append(on_delivery)
+        if self._running:
+            return
+        self._running = True
+        while self._line:
+            self._clock.advance(1)
+            self._line.pop(0)(SimpleNamespace(error=self._error))
+        self._running = False
+
+
+def test_rounds_go_on_until_their_time_is_over() -> None:
+    clock = ManualClock()
+    producer = Immediate(clock)
+    rounds = Rounds(producer, 1, clock)
+    begun = clock.now()
+    assert rounds.run(10, lambda: 2 * (clock.now() - begun)) == Round(2.0, 1.0)
+    assert rounds.count == 10
+
+
+def test_a_record_that_fails_ends_the_rounds() -> None:
+    clock = ManualClock()
+    rounds = Rounds(Immediate(clock, KafkaTimeoutError("late")), 1, clock)
+    with pytest.raises(KafkaTimeoutError, match="late"):
+        rounds.run(10, clock.now)
+
+
+def test_what_is_kept_is_by_machine_and_version(tmp_path: Path) -> None:
+    path = tmp_path / "below" / "costs.json"
+    assert kept(path, "one") is None
+    keep(TRUE, path, "one")
+    keep(Costs(), path, "two")
+    assert kept(path, "one") == TRUE
+    assert kept(path, "two") == Costs()
+    assert kept(path, "three") is None
+    assert [each.name for each in path.parent.iterdir()] == ["costs.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"one": 3}', '{"one": {"wake": 1}}', "no JSON"])
+def test_a_cache_that_says_nothing(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(text, encoding="utf-8")
+    assert kept(path, "one") is None
+    keep(TRUE, path, "one")
+    assert kept(path, "one") == TRUE
+
+
+def test_a_kept_value_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps({"one": dict.fromkeys(("wake", "turn", "request", "batch", "record"), -1)}))
+    assert kept(path, "one") is None
+
+
+def test_where_it_is_kept() -> None:
+    assert cache_file({"XDG_CACHE_HOME": "/somewhere"}) == Path("/somewhere/forebay/costs.json")
+    assert cache_file({"XDG_CACHE_HOME": "relative"}) == Path.home() / ".cache" / "forebay" / "costs.json"
+    assert cache_file({}) == Path.home() / ".cache" / "forebay" / "costs.json"
+
+
+def test_the_machine_is_named() -> None:
+    name = machine()
+    assert "forebay" in name and "Python" in name
+    assert options("host:1", linger_ms=5)["linger_ms"] == 5
