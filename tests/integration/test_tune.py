@@ -52,3 +52,22 @@ def test_records_of_others_and_a_topic_that_is_not_there(
     assert execute([*common, f"{taken}-none"]) == 2
     assert "there is none; make one for the tuner alone" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_a_load_is_sent_beside_its_prediction(
+    kafka: RealKafka, topic: TopicFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, path = topic(kafka, 2), tmp_path / "load.toml"
+    path.write_text('[load]\nrate = 200\ntopics = {orders = 2}\n[settings]\n"linger.ms" = 20\n', encoding="utf-8")
+    arguments = ["tune", "check", str(path), "-b", kafka.bootstrap_servers, "-t", target, "--seconds", "2", "--yes"]
+    for _ in range(2):  # the second time the topic is not empty, but the tuner's
+        # Whether it is within the tolerances is up to the machine.
+        assert execute(arguments) in (0, 1)
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        figures = {line[:18].strip(): line[18:].split() for line in shown.out.splitlines()}
+        assert {"p50, ms", "p99, ms", "requests/s", "fill", "longest hold, ms", "lost", "stalls"} <= set(figures)
+        assert figures["lost"][:2] == ["0", "0"]
+        assert float(figures["p50, ms"][1]) > 1
+    records = read_all(kafka.bootstrap_servers, target)
+    assert len(records) > 700

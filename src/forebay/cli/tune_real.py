@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
-from forebay.tune import own_costs
+from forebay.producer import KafkaProducer
+from forebay.tune import Brokers, Workload, check, own_costs, predict
 from forebay.tune.calibrate import BEGIN, LARGE, LARGE_BYTES, Calibration, calibrate
+from forebay.tune.files import checked_settings, in_file, read
 
 Write = Callable[[str], object]
 MIB = 1 << 20
@@ -74,3 +77,55 @@ def _check_output(path: Path) -> None:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
     if not first.startswith(BEGIN):
         raise CommandError(f"{path} is there already, and is no cluster that was measured; name another file with -o")
+
+
+def checked(
+    path: str,
+    given: Mapping[str, str],
+    config: ProducerConfig,
+    topic: str,
+    write: Write,
+    sure: Callable[[str], bool],
+    *,
+    seconds: float,
+    seed: int,
+) -> int:
+    """Sends the load of a file to a real topic, and says what was predicted of it; the exit code.
+
+    Args:
+        given: producer options that replace the file's, among them how the cluster is reached.
+        config: of the questions that are asked before.
+
+    Raises:
+        ConfigError: something in the file, or of the topic, is not right.
+        KafkaError: the producer cannot be made, or refuses a record.
+    """
+    document = read(path)
+    brokers = in_file(path, lambda: Brokers.of(document.cluster)).with_outages()
+    load = in_file(path, lambda: Workload.of(document.load))
+    settings = {**document.settings, **{name.replace("_", "."): value for name, value in given.items()}}
+    simulated = checked_settings(settings)
+    real = ProducerConfig({**settings, "enable.metrics.push": False})
+    if real["compression.type"] != "none":
+        raise CommandError(
+            f"{path}: compression.type is {real['compression.type']}; a check sends no compressed batches"
+        )
+    with LogLines(Display()):
+        partitions, leaders = check.scratch(config, topic)
+    load = in_file(path, lambda: check.load_of(load, topic, partitions))
+    if leaders != len(brokers.nodes):
+        raise CommandError(f"{path}: [cluster] has {len(brokers.nodes)} nodes; {leaders} lead partitions of {topic}")
+    servers = ",".join(map(str, config.bootstrap))
+    if not sure(f"Send about {load.rate * seconds:,.0f} records to topic {topic} of {servers}?"):
+        write("nothing was sent")
+        return FAILED
+    costs = own_costs.kept(own_costs.cache_file(), own_costs.machine())
+    predicted = predict(load, simulated, brokers=brokers, costs=costs, seed=seed, seconds=seconds)
+    with LogLines(Display()), KafkaProducer(real) as producer:
+        check.warm_up(producer, topic, partitions)
+        measured = check.measure(
+            producer, load, topic, seconds=seconds, seed=seed, batch_size=real["batch.size"], clock=SystemClock()
+        )
+    rows = check.compared(predicted, measured)
+    write(check.comparison_text(rows, measured).rstrip("\n"))
+    return OK if all(row.kept for row in rows) else FAILED

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forebay._assembly import Surroundings, system_surroundings
-from forebay.admin._assembly import assemble_admin
-from forebay.admin._session import AdminSession
+from forebay._assembly import Surroundings
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaTimeoutError, RecordTooLargeError, RetriableError
-from forebay.tune._checks import TuneError
+from forebay.errors import RecordTooLargeError
 from forebay.tune.brokers import Broker
-from forebay.tune.probe import ALL, ONE, Place, Probe, places_of, spacings
+from forebay.tune.probe import ALL, ONE, Place, Probe, asking, places_of, spacings
 
 IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
 """Requests of each kind in a round."""
@@ -96,11 +93,7 @@ def calibrate(
         TuneError: there is no such topic, it holds records that are not the tuner's, or a broker went away.
         KafkaError: the brokers refuse.
     """
-    around = around or system_surroundings()
-    servers = ",".join(map(str, config.bootstrap))
-    session = assemble_admin(config, around)
-    try:
-        _reach(session, servers, config["max.block.ms"])
+    with asking(config, "the calibration", around) as (session, clock):
         deadline = session.deadline("the calibration", config["max.block.ms"])
         places = places_of(session, topic, deadline)
         chance = random.Random(topic)
@@ -109,23 +102,10 @@ def calibrate(
         for place in places:
             tell(f"broker {place.leader.id} at {place.leader.host}:{place.leader.port}")
             deadline = session.deadline("the calibration", config["max.block.ms"])
-            node, written = _node(Probe(session, place, around.clock.wall, deadline), place, chance)
+            node, written = _node(Probe(session, place, clock.wall, deadline), place, chance)
             nodes.append(node)
             records += written
         return Calibration(topic, tuple(nodes), records)
-    except (RetriableError, KafkaTimeoutError) as error:
-        raise TuneError(f"the calibration ended half way, because a broker went away: {error.message}") from error
-    finally:
-        session.close()
-
-
-def _reach(session: AdminSession, servers: str, timeout_ms: float) -> None:
-    deadline = session.deadline("the first answer", timeout_ms)
-    try:
-        session.any_node(deadline)
-    except (RetriableError, KafkaTimeoutError) as error:
-        why = session.last_error() or error
-        raise TuneError(f"{servers} did not answer within {timeout_ms / 1000:g} s: {why}") from error
 
 
 class Round(NamedTuple):

@@ -6,10 +6,12 @@ header that says whose it is, and a topic that holds any other record is left al
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from forebay._assembly import Surroundings, system_surroundings
 from forebay._protocol.api_versions import decode_api_versions, encode_api_versions
 from forebay._protocol.list_offsets import READ_UNCOMMITTED
 from forebay._protocol.produce import PartitionRecords, encode_produce
@@ -17,11 +19,14 @@ from forebay._protocol.produce_response import ProduceResponse, decode_produce
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._records.batch_v2 import append_record, batch_header
 from forebay._records.layout import BATCH_OVERHEAD
+from forebay._runtime.clock import Clock
 from forebay._runtime.version import VERSION
+from forebay.admin._assembly import assemble_admin
 from forebay.admin._session import AdminSession, Deadline, Question, Timed, raise_for
 from forebay.admin._tail import PartitionReader
 from forebay.admin._topics import describe_topics, described
-from forebay.errors import UnknownTopicOrPartitionError
+from forebay.config import ProducerConfig
+from forebay.errors import KafkaTimeoutError, RetriableError, UnknownTopicOrPartitionError
 from forebay.model import Node, PartitionInfo, TopicPartition
 from forebay.tune._checks import TuneError
 
@@ -42,29 +47,76 @@ class Place(NamedTuple):
     replicas: int
 
 
-def places_of(session: AdminSession, topic: str, deadline: Deadline) -> list[Place]:
-    """A partition of each broker that leads one.
+@contextlib.contextmanager
+def asking(config: ProducerConfig, what: str, around: Surroundings | None) -> Iterator[tuple[AdminSession, Clock]]:
+    """Connections to a cluster that answers, and the clock of their times.
+
+    Args:
+        config: says how the cluster is reached, and how long its first answer may take (``max.block.ms``).
+        what: they are for.
+        around: clock and network; None: the machine's.
 
     Raises:
-        TuneError: there is no such topic, or it has a partition without a leader, or records that are not the tuner's.
+        TuneError: nobody answers, or a broker goes away meanwhile.
+    """
+    around = around or system_surroundings()
+    session = assemble_admin(config, around)
+    timeout_ms: float = config["max.block.ms"]
+    try:
+        try:
+            session.any_node(session.deadline("the first answer", timeout_ms))
+        except (RetriableError, KafkaTimeoutError) as error:
+            servers = ",".join(map(str, config.bootstrap))
+            why = session.last_error() or error
+            raise TuneError(f"{servers} did not answer within {timeout_ms / 1000:g} s: {why}") from error
+        yield session, around.clock
+    except (RetriableError, KafkaTimeoutError) as error:
+        raise TuneError(f"{what} ended half way, because a broker went away: {error.message}") from error
+    finally:
+        session.close()
+
+
+def parts_of(session: AdminSession, topic: str, deadline: Deadline) -> tuple[PartitionInfo, ...]:
+    """A topic's partitions, each with its leader.
+
+    Raises:
+        TuneError: there is no such topic, or it has a partition without a leader.
+        KafkaError: the brokers do not tell.
     """
     (found,) = described(describe_topics(session, topic, deadline, create=False)).topics
     if isinstance(found.error, UnknownTopicOrPartitionError):
         raise TuneError(f"topic {topic}: there is none; make one for the tuner alone, which it may fill")
     if found.error is not None:
         raise found.error
-    places: dict[int, Place] = {}
     for part in found.partitions:
         if part.leader is None:
             raise TuneError(f"topic {topic}: partition {part.partition} has no leader")
-        place = Place(topic, part.partition, part.leader, len(part.replicas))
-        places.setdefault(part.leader.id, place)
-    check_own(session, topic, found.partitions, deadline)
+    return found.partitions
+
+
+def places_of(session: AdminSession, topic: str, deadline: Deadline) -> list[Place]:
+    """A partition of each broker that leads one.
+
+    Raises:
+        TuneError: as ``parts_of``; or it has records that are not the tuner's.
+    """
+    parts = parts_of(session, topic, deadline)
+    places: dict[int, Place] = {}
+    for part in parts:
+        if part.leader is not None:
+            place = Place(topic, part.partition, part.leader, len(part.replicas))
+            places.setdefault(part.leader.id, place)
+    check_own(session, topic, parts, deadline)
     return [places[node] for node in sorted(places)]
 
 
-def check_own(session: AdminSession, topic: str, parts: tuple[PartitionInfo, ...], deadline: Deadline) -> None:
+def check_own(
+    session: AdminSession, topic: str, parts: tuple[PartitionInfo, ...], deadline: Deadline, *, first: bool = False
+) -> None:
     """Reads the topic to its end.
+
+    Args:
+        first: only the first record of each partition is looked at.
 
     Raises:
         TuneError: it holds a record without the tuner's header.
@@ -74,12 +126,14 @@ def check_own(session: AdminSession, topic: str, parts: tuple[PartitionInfo, ...
         position, end = reader.start(deadline), reader.end(deadline)
         while position < end:
             records, position = reader.step(position, end, deadline)
-            for record in records:
+            for record in records[:1] if first else records:
                 if all(name != HEADER for name, _value in record.headers):
                     raise TuneError(
                         f"topic {topic}: partition {part.partition} holds a record at offset {record.offset} that is "
                         "not the tuner's; name a topic that is for the tuner alone"
                     )
+            if first and records:
+                break
 
 
 class Probe:

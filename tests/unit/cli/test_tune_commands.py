@@ -24,3 +24,17 @@ def test_the_flags_of_calibrate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "Missing option '-t' / '--topic'" in capsys.readouterr().err
     assert execute(["tune", "calibrate", "--topic", "t", "--yes"]) == 2
     assert "no broker is named" in capsys.readouterr().err
+
+
+def test_the_flags_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def checked(path: str, given: Any, config: Any, topic: str, write: Any, sure: Any, **more: Any) -> int:
+        seen.append((path, given, config["max.block.ms"], topic, sure("?"), more))
+        return 1
+
+    monkeypatch.setattr(tune_real, "checked", checked)
+    flags = ["-b", "h:1", "-t", "load", "-X", "linger.ms=7", "--seconds", "5", "--yes"]
+    assert execute(["tune", "check", "load.toml", *flags]) == 1
+    given = {"linger.ms": "7", "bootstrap.servers": "h:1"}
+    assert seen == [("load.toml", given, 10_000, "load", True, {"seconds": 5.0, "seed": 1})]

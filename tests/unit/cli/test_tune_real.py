@@ -1,4 +1,4 @@
-"""``forebay tune calibrate``: it asks, keeps what is another's, and says what it found."""
+"""``forebay tune calibrate`` and ``check``: they ask, keep what is another's, and say what they found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from forebay.cli import tune_real
 from forebay.cli.failure import CommandError
 from forebay.config import ProducerConfig
-from forebay.tune import Broker, Brokers, Costs, own_costs
+from forebay.errors import ConfigError
+from forebay.tune import Broker, Brokers, Costs, Workload, check, own_costs, predict
 from forebay.tune.calibrate import Calibration, Node
 
 CONFIG = ProducerConfig(bootstrap_servers="host:9092")
@@ -67,3 +68,106 @@ def test_its_own_file_is_replaced_and_another_kept(run: Any) -> None:
         run("none/c.toml")
     with pytest.raises(CommandError, match="cannot be written: Is a directory"):
         run(".")
+
+
+LOAD = """
+[load]
+rate = 100
+topics = {orders = 3}
+[cluster]
+nodes = 2
+[[cluster.outage]]
+node = 1
+seconds = [0.5, 0.9]
+[settings]
+"linger.ms" = 5
+"""
+
+
+@pytest.fixture
+def run_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str], list[Any]]]:
+    """Checks with a producer that sends nothing, and gives what it is told to have measured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made: list[Any] = []
+
+    class Producer:
+        def __init__(self, config: ProducerConfig) -> None:
+            made.append(config)
+
+        def __enter__(self) -> Producer:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    def measure(producer: Any, load: Workload, topic: str, **more: Any) -> check.Measured:
+        settings = {"linger.ms": made[0]["linger.ms"]}
+        made.append((load.topics, topic, more["seconds"], more["batch_size"]))
+        found = predict(load, settings, brokers=Brokers.alike(2), seconds=more["seconds"], seed=more["seed"])
+        stalls = check.Stalls(0.1, 0.2, 1.0)
+        p50, p99 = found.latency.p50, found.latency.p99
+        return check.Measured(p50, p99, found.requests_s, found.fill, 0.0, found.sent, 0, stalls)
+
+    monkeypatch.setattr(tune_real, "KafkaProducer", Producer)
+    monkeypatch.setattr(check, "scratch", lambda config, topic: (3, 2))
+    monkeypatch.setattr(check, "warm_up", lambda producer, topic, partitions: made.append(("warm", partitions)))
+    monkeypatch.setattr(check, "measure", measure)
+
+    def call(text: str = LOAD, *, sure: bool = True, **given: str) -> tuple[int, list[str], list[Any]]:
+        Path("load.toml").write_text(text, encoding="utf-8")
+        lines: list[str] = []
+        found = {"bootstrap.servers": "host:9092", **given}
+        arguments = ("load.toml", found, CONFIG, "real", lines.append, lambda question: sure)
+        return tune_real.checked(*arguments, seconds=2.0, seed=3), lines, made
+
+    return call
+
+
+def test_a_load_without_its_outages_is_sent_and_predicted(run_check: Any) -> None:
+    code, lines, made = run_check()
+    assert code == 0
+    assert lines[0].splitlines()[0].split() == ["predicted", "measured", "difference", "allowed"]
+    assert "outside" not in lines[0]
+    config, warm, load = made
+    assert (config["linger.ms"], config["enable.metrics.push"], config["bootstrap.servers"]) == (
+        5,
+        False,
+        ("host:9092",),
+    )
+    assert (warm, load) == (("warm", 3), ((("real", 3),), "real", 2.0, 16_384))
+
+
+def test_options_of_the_command_line_count_for_both(run_check: Any) -> None:
+    code, lines, made = run_check(linger_ms="40")
+    assert code == 0
+    assert made[0]["linger.ms"] == 40
+    assert float(lines[0].splitlines()[1].split()[2]) > 20
+
+
+def test_a_figure_outside_is_exit_code_1(run_check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(check.TOLERANCES, "p50, ms", -1.0)
+    code, lines, _made = run_check()
+    assert code == 1
+    assert "outside" in lines[0]
+
+
+def test_no_consent_to_a_check(run_check: Any) -> None:
+    assert run_check(sure=False) == (1, ["nothing was sent"], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "said"),
+    [
+        (LOAD.replace("orders = 3", "orders = 4"), {}, "topic real has 3 partitions; topic orders of the load has 4"),
+        (LOAD.replace("nodes = 2", "nodes = 3"), {}, "[cluster] has 3 nodes; 2 lead partitions of real"),
+        (LOAD, {"compression.type": "zstd"}, "compression.type is zstd; a check sends no compressed batches"),
+        (LOAD, {"transactional.id": "t"}, "transactions are not simulated"),
+    ],
+)
+def test_a_check_that_would_compare_different_things(
+    run_check: Any, text: str, given: dict[str, str], said: str
+) -> None:
+    with pytest.raises((CommandError, ConfigError)) as caught:
+        run_check(text, **given)
+    assert said in str(caught.value)
