@@ -22,9 +22,13 @@ from forebay.tune.probe import ALL, ONE, Place, Probe, asking, places_of, spacin
 
 IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
 """Requests of each kind in a round."""
-LEAST_ROUNDS, MOST_ROUNDS = 3, 12
+WARM_UP, COUNTED, MOST_ROUNDS = 2, 3, 12
+"""Rounds that are not counted, those that are, and most of them."""
 SETTLED = 0.9
 """A round that takes less than this share of the one before says that the brokers still compile or load."""
+SLOW_MS = 10.0
+"""A broker that takes longer is not slow because it compiles, and one round tells how slow it is."""
+LARGE_RUNS = 3
 IN_FLIGHT = 5
 SMALL_BYTES = 100
 LARGE_BYTES = 512 << 10
@@ -33,6 +37,8 @@ BEGIN = "# Measured by forebay tune calibrate"
 """Of a file."""
 PLACES = 4
 MOST_JITTER = 1.0
+UPPER_QUARTER = 0.6745
+"""Of the standard normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,7 @@ def calibrate(
         records = 0
         for place in places:
             tell(f"broker {place.leader.id} at {place.leader.host}:{place.leader.port}")
-            deadline = session.deadline("the calibration", config["max.block.ms"])
-            node, written = _node(Probe(session, place, clock.wall, deadline), place, chance)
+            node, written = _node(Probe(session, place, clock.wall, config["max.block.ms"]), place, chance)
             nodes.append(node)
             records += written
         return Calibration(topic, tuple(nodes), records)
@@ -124,19 +129,23 @@ def _node(probe: Probe, place: Place, chance: random.Random) -> tuple[Node, int]
     before = probe.written
     rounds = _rounds(probe, place, chance.randbytes(SMALL_BYTES))
     lone = _middle(each.lone for each in rounds)
-    # More than a lone request takes is no work of the broker, but its and our waiting for a processor.
-    fixed = min(lone, _middle(each.one for each in rounds))
-    service = fixed
+    fixed = service = _middle(each.one for each in rounds)
     if place.replicas > 1:
-        service = min(lone, max(fixed, _middle(each.everyone for each in rounds)))
-    rtt = lone - service
+        service = max(fixed, _middle(each.everyone for each in rounds))
+    # What differs between lone requests is the work, not the way.
+    jitter = sigma(ms - max(0.0, lone - service) for each in rounds for ms in each.lone)
+    below = math.exp(-jitter * jitter / 2)  # the median of the work by its mean
+    # More than a lone request takes is no work of the broker, but its and our waiting for a processor.
+    service = min(service, lone / below)
+    fixed = min(fixed, service)
+    rtt = lone - service * below
     size, large = _large(probe, chance)
     found = Broker(
         rtt_ms=rounded(rtt),
         fixed_ms=rounded(fixed),
         per_mib_ms=rounded(max(0.0, large - fixed) * (1 << 20) / (size - SMALL_BYTES)),
         replication_ms=rounded(service - fixed),
-        jitter=rounded(sigma(ms - rtt for each in rounds for ms in each.lone)),
+        jitter=rounded(jitter),
     )
     trip = _middle(each.trips for each in rounds)
     leader = place.leader
@@ -148,17 +157,17 @@ def _rounds(probe: Probe, place: Place, small: bytes) -> list[Round]:
     """The last rounds, of which none was clearly faster than the one before."""
     acks = ALL if place.replicas > 1 else ONE
     found: list[Round] = []
-    for _ in range(MOST_ROUNDS):
+    for number in range(MOST_ROUNDS):
         one = [*spacings(probe.produce(small, acks=ONE, count=IN_LINE, in_flight=IN_FLIGHT))]
         everyone = (
             [*spacings(probe.produce(small, acks=ALL, count=IN_LINE, in_flight=IN_FLIGHT))] if acks == ALL else []
         )
         lone = [each.received - each.sent for each in probe.produce(small, acks=acks, count=LONE, in_flight=1)]
         newest = Round(one, everyone, lone, probe.round_trips(TRIPS))
-        if found and median(newest.one) < SETTLED * median(found[-1].one):
+        if number <= WARM_UP or median(newest.one) < SETTLED * median(found[-1].one):
             found.clear()
         found.append(newest)
-        if len(found) == LEAST_ROUNDS:
+        if len(found) == COUNTED or median(newest.one) > SLOW_MS:
             break
     return found
 
@@ -169,12 +178,14 @@ def _large(probe: Probe, chance: random.Random) -> tuple[int, float]:
     while True:
         value = chance.randbytes(size)
         try:
-            probe.produce(value, acks=ONE, count=LARGE, in_flight=IN_FLIGHT)
-            return size, median([*spacings(probe.produce(value, acks=ONE, count=LARGE, in_flight=IN_FLIGHT), 4)])
+            probe.produce(value, acks=ONE, count=1, in_flight=1)
+            break
         except RecordTooLargeError:
             if size <= LEAST_LARGE:
                 raise
             size //= 2
+    runs = [[*spacings(probe.produce(value, acks=ONE, count=LARGE, in_flight=IN_FLIGHT), 3)] for _ in range(LARGE_RUNS)]
+    return size, _middle(runs[1:])
 
 
 def _middle(rounds: Iterable[Sequence[float]]) -> float:
@@ -188,10 +199,13 @@ def median(values: Sequence[float]) -> float:
 
 
 def sigma(values: Iterable[float]) -> float:
-    """Of the lognormal distribution whose median and upper sixth these values have; 0 where they do not differ."""
+    """Of the lognormal distribution whose median and upper quarter these values have; 0 where they do not differ.
+
+    Not of the standard deviation: a few times are those of a machine that stalled.
+    """
     ordered = sorted(values)
-    middle, upper = median(ordered), ordered[math.floor(0.8413 * (len(ordered) - 1))]
-    return min(MOST_JITTER, math.log(upper / middle)) if upper > middle > 0 else 0.0
+    middle, upper = median(ordered), ordered[3 * (len(ordered) - 1) // 4]
+    return min(MOST_JITTER, math.log(upper / middle) / UPPER_QUARTER) if upper > middle > 0 else 0.0
 
 
 def rounded(ms: float) -> float:

@@ -2,7 +2,8 @@
 
 All but ``wake`` are processor time.  Records are sent by the callback of the record before, on the sender's thread, so
 that no thread has to be woken: a round then takes one turn.  Rounds of one batch, of many batches in one request, and
-of as many requests as batches tell the parts of it.  ``wake`` is what a record takes longer that another thread sends.
+of as many requests as batches tell the parts of it.  ``wake`` is half of what a record that another thread sends takes
+longer than a bare request: the sender is woken twice, by the record and by the answer.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import forebay
+from forebay._assembly import system_surroundings
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.version import VERSION
+from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
 from forebay.tune._sink import PARTITIONS, TOPIC
 from forebay.tune._world.costs import Costs
+from forebay.tune.probe import Place, Probe, asking
 
 VALUE = bytes(100)
 MANY, SEVERAL = PARTITIONS, 5
@@ -109,7 +113,7 @@ def measured(clock: Clock | None = None) -> Costs:
             one = least(Rounds(producer, 1, clock))
             several = least(Rounds(producer, SEVERAL, clock))
             many = least(Rounds(producer, MANY, clock))
-            alone = lone_ms(producer, clock)
+            wake = (lone_ms(producer, clock) - trip_ms(address, clock)) / 2
         # So small that each batch is a request.
         with KafkaProducer(**options(address, max_request_size=2 * len(VALUE))) as producer:
             producer.send(TOPIC, VALUE, partition=0).result(WAIT_S)
@@ -118,10 +122,10 @@ def measured(clock: Clock | None = None) -> Costs:
             producer.send(TOPIC, VALUE, partition=0)
             record = record_ms(producer)
             producer.flush(WAIT_S)
-    return costs_of(record, one, several, many, apart, alone)
+    return costs_of(record, one, several, many, apart, wake)
 
 
-def costs_of(record: float, one: Round, several: Round, many: Round, apart: Round, alone: float) -> Costs:
+def costs_of(record: float, one: Round, several: Round, many: Round, apart: Round, wake: float) -> Costs:
     """The parts.
 
     Args:
@@ -130,7 +134,6 @@ def costs_of(record: float, one: Round, several: Round, many: Round, apart: Roun
         several: of ``SEVERAL`` batches in one request.
         many: of ``MANY`` batches in one request.
         apart: of ``SEVERAL`` requests with a batch each.
-        alone: ms from a call of send on another thread to the outcome.
     """
     batch = (many.cpu - one.cpu) / (MANY - 1) - record
     request = (apart.cpu - several.cpu) / (SEVERAL - 1)
@@ -139,7 +142,7 @@ def costs_of(record: float, one: Round, several: Round, many: Round, apart: Roun
         **{
             name: max(LEAST_MS, round(ms, PLACES))
             for name, ms in {
-                "wake": alone - one.wall,
+                "wake": wake,
                 "turn": turn,
                 "request": request,
                 "batch": batch,
@@ -188,6 +191,15 @@ def lone_ms(producer: Any, clock: Clock) -> float:
         )
         producer.flush(WAIT_S)
         found.append(ends[0] - begun)
+    return sorted(found)[LONE // 2]
+
+
+def trip_ms(address: str, clock: Clock) -> float:
+    """Ms of a bare request of this thread; the median of some."""
+    around = system_surroundings()._replace(clock=clock)
+    with asking(ProducerConfig(bootstrap_servers=address), "the measuring of this client", around) as (session, _clock):
+        node = session.any_node(session.deadline("an answer", 1000 * WAIT_S))
+        found = Probe(session, Place(TOPIC, 0, node, 1), clock.wall, 1000 * WAIT_S).round_trips(LONE)
     return sorted(found)[LONE // 2]
 
 

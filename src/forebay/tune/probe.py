@@ -16,7 +16,7 @@ from forebay._protocol.api_versions import decode_api_versions, encode_api_versi
 from forebay._protocol.list_offsets import READ_UNCOMMITTED
 from forebay._protocol.produce import PartitionRecords, encode_produce
 from forebay._protocol.produce_response import ProduceResponse, decode_produce
-from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay._protocol.versions import ApiKey
 from forebay._records.batch_v2 import append_record, batch_header
 from forebay._records.layout import BATCH_OVERHEAD
 from forebay._runtime.clock import Clock
@@ -34,6 +34,8 @@ HEADER = "forebay-tune"
 """Of every record that the tuner writes to a real cluster."""
 # By the topic's name, which the versions with its id do not take; the first one has the record format of today.
 PRODUCE_VERSIONS = (3, 12)
+SLOWEST_MS = 1000.0
+"""Of a request."""
 ONE, ALL = 1, -1
 """``acks``."""
 
@@ -141,13 +143,14 @@ class Probe:
 
     Args:
         wall: of records; the Unix time in ms.
+        timeout_ms: in which a broker begins to answer.
     """
 
-    def __init__(self, session: AdminSession, place: Place, wall: Callable[[], int], deadline: Deadline) -> None:
+    def __init__(self, session: AdminSession, place: Place, wall: Callable[[], int], timeout_ms: float) -> None:
         self._session = session
         self._place = place
         self._wall = wall
-        self._deadline = deadline
+        self._timeout_ms = timeout_ms
         self.written = 0
         """Records that are in the topic for it."""
 
@@ -157,11 +160,8 @@ class Probe:
             ApiKey.API_VERSIONS,
             lambda version: encode_api_versions(version, HEADER, VERSION),
             decode_api_versions,
-            # A later version is refused in another layout by who does not know it.
-            (SUPPORTED[ApiKey.API_VERSIONS][0], 3),
         )
-        found = self._session.timed(self._place.leader, question, self._deadline, count=count)
-        return [each.received - each.sent for each in found]
+        return [each.received - each.sent for each in self._timed(question, count, 1)]
 
     def produce(self, value: bytes, *, acks: int, count: int, in_flight: int) -> list[Timed]:
         """So many requests of one record.
@@ -186,13 +186,18 @@ class Probe:
             decode_produce,
             PRODUCE_VERSIONS,
         )
-        found = self._session.timed(self._place.leader, question, self._deadline, count=count, in_flight=in_flight)
+        found = self._timed(question, count, in_flight)
         for each in found:
             answer: ProduceResponse = each.body
             for part in answer.partitions:
                 raise_for(part.error_code, part.error_message, topic=self._place.topic, partition=part.partition)
         self.written += count
         return found
+
+    def _timed(self, question: Question, count: int, in_flight: int) -> list[Timed]:
+        # Slow answers are what is measured; a broker that gives none is given up after request.timeout.ms.
+        deadline = self._session.deadline("the measuring", self._timeout_ms + SLOWEST_MS * count)
+        return self._session.timed(self._place.leader, question, deadline, count=count, in_flight=in_flight)
 
 
 def spacings(answers: list[Timed], piece: int = 20) -> Iterator[float]:

@@ -20,7 +20,7 @@ def test_each_record_says_whose_it_is() -> None:
     world = real_world(Speed())
     session = world.session()
     (place,) = places_of(session, "t", world.deadline())
-    probe = Probe(session, place, lambda: 1234, world.deadline())
+    probe = Probe(session, place, lambda: 1234, 5000)
     found = probe.produce(b"value", acks=ALL, count=7, in_flight=3)
     assert (len(found), probe.written) == (7, 7)
     for request in world.asked(0):
@@ -34,7 +34,7 @@ def test_requests_in_line_are_as_far_apart_as_one_takes() -> None:
     world = real_world(Speed(rtt=10.0, fixed=3.0, per_mib=0))
     session = world.session()
     (place,) = places_of(session, "t", world.deadline())
-    probe = Probe(session, place, world.clock.wall, world.deadline())
+    probe = Probe(session, place, world.clock.wall, 5000)
     lone = probe.produce(b"", acks=1, count=10, in_flight=1)
     line = probe.produce(b"", acks=1, count=41, in_flight=5)
     assert [each.received - each.sent for each in lone] == pytest.approx([13.0] * 10)
