@@ -57,7 +57,6 @@ SMALL = {
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/_sender/warming.py": "Loaded by warm_up() alone.",
     "forebay/aio.py": "A public name.",
-    "forebay/cli/tune_commands.py": "The commands of a group, as click has them.",
     "forebay/pipeline.py": "A public name.",
     "forebay/admin/_assembly.py": "_assembly stands below it.",
     "forebay/producer/_acknowledged.py": "A class that _delivery and the checks of arguments stand below.",
