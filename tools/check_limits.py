@@ -103,7 +103,6 @@ SMALL = {
     "forebay/_runtime/version.py": "The build reads it without importing the package.",
     "forebay/cli/console.py": "The flags of one foreign command.",
     "forebay/cli/shared.py": "What commands of several files share, and none of them.",
-    "forebay/cli/tune_commands.py": "The subcommands of a group, as click wants them.",
     "forebay/cli/failure.py": "How every command ends.",
     "forebay/cli/input/rows.py": "A type that every input makes, and how cells become bytes.",
     "forebay/cli/payloads.py": "Data for `forebay perf`; no record passes it elsewhere.",

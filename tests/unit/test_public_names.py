@@ -49,6 +49,7 @@ PRODUCER = {
     "producer_epoch",
     "producer_id",
     "purge",
+    "record_trace",
     "send",
     "send_batch",
     "send_nowait",

@@ -29,7 +29,6 @@ TESTED_ELSEWHERE = {
     "producer/_topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
     "config/_typed.py": "tests/unit/tools/test_option_types.py, which writes it; tests/package/test_wrong_uses.py",
     "aio.py": "tests/unit/test_public_names.py",
-    "cli/tune_commands.py": "tests/unit/cli/test_tune.py, which runs each command",
     "pipeline.py": "tests/spark/test_pipeline.py, which imports through it",
     "admin/_assembly.py": "tests/unit/admin/world.py, which makes every AdminClient by it",
     "producer/_acknowledged.py": "tests/unit/test_interceptors.py, through send()",

@@ -30,8 +30,8 @@ def init(path: str, write: Callable[[str], object]) -> int:
         CommandError: there is one already, or it cannot be written.
     """
     try:
-        with Path(path).open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
+        with Path(path).open("xb") as file:
+            file.write(TEMPLATE.encode())
     except FileExistsError:
         raise CommandError(f"{path} is there already; name another file") from None
     except OSError as error:

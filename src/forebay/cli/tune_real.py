@@ -67,8 +67,8 @@ def _lines(found: Calibration) -> list[str]:
 def _check_output(path: Path) -> None:
     """A file that was not written by this command is kept."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline()
+        with path.open("rb") as file:
+            first = file.readline().decode(errors="replace")
     except FileNotFoundError:
         if not path.absolute().parent.is_dir():
             raise CommandError(f"{path} cannot be written: there is no such folder") from None

@@ -238,7 +238,7 @@ def machine() -> str:
     """What the costs depend on: the processor's model, and the versions of what runs on it."""
     model = ""
     with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = Path("/proc/cpuinfo").read_bytes().decode(errors="replace").splitlines()
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     model = model or platform.processor() or platform.machine()
     return f"{model}; forebay {VERSION} {forebay.implementation}; Python {platform.python_version()}"
@@ -276,7 +276,7 @@ def kept(path: Path, name: str) -> Costs | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
