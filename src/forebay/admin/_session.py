@@ -97,10 +97,10 @@ class AdminSession:
         self._clock = clock
         self._backoff = backoff
         self._closers = tuple(closers)
-        self.request_timeout_ms = request_timeout_ms
+        self.request_timeout_ms: float = request_timeout_ms
         self.coordinators: dict[str, Node] = {}
         """Coordinators of transactional ids, as last heard."""
-        self.torn = False
+        self.torn: bool = False
         """The session is good for nothing but closing: a turn was left half way (Ctrl-C), or a broker refused us for
         good, and the next call is to try with connections of its own."""
 

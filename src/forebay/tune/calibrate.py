@@ -17,8 +17,8 @@ from typing import NamedTuple
 from forebay._assembly import Surroundings
 from forebay.config import ProducerConfig
 from forebay.errors import RecordTooLargeError
+from forebay.tune._probe import ALL, ONE, Place, Probe, asking, places_of, spacings
 from forebay.tune.brokers import Broker
-from forebay.tune.probe import ALL, ONE, Place, Probe, asking, places_of, spacings
 
 IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
 """Requests of each kind in a round."""

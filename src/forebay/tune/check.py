@@ -18,10 +18,10 @@ from forebay._runtime.clock import Clock
 from forebay.config import ProducerConfig
 from forebay.model import DeliveryReport
 from forebay.tune._checks import TuneError
+from forebay.tune._probe import HEADER, asking, check_own, parts_of
 from forebay.tune._world.callers import Record, records
 from forebay.tune.measures import Histogram
 from forebay.tune.prediction import Prediction
-from forebay.tune.probe import HEADER, asking, check_own, parts_of
 from forebay.tune.workload import Stream, Workload
 
 TOLERANCES: Mapping[str, float] = {"p50, ms": 0.15, "p99, ms": 0.25, "requests/s": 0.05, "fill": 0.05}
@@ -191,11 +191,11 @@ class Load:
     def __init__(
         self, send: Callable[..., Any], counters: Counted, clock: Clock, wait: Callable[[float], object]
     ) -> None:
-        self.latencies = Histogram()
+        self.latencies: Histogram = Histogram()
         """From due to acknowledged; the sender's thread counts."""
-        self.lost = 0
-        self.sent = 0
-        self.longest_hold_ms = 0.0
+        self.lost: int = 0
+        self.sent: int = 0
+        self.longest_hold_ms: float = 0.0
         self._send, self._counters, self._clock, self._wait = send, counters, clock, wait
         self._lock = threading.Lock()
 

@@ -30,9 +30,9 @@ from forebay.errors import ConfigError
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
+from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
 from forebay.tune._world.costs import Costs
-from forebay.tune.probe import Place, Probe, asking
 
 VALUE = bytes(100)
 MANY, SEVERAL = PARTITIONS, 5
@@ -64,7 +64,7 @@ class Rounds:
         self._left = 0
         self._done = threading.Event()
         self._failure: BaseException | None = None
-        self.count = 0
+        self.count: int = 0
 
     def run(self, ms: float, cpu: Callable[[], float]) -> Round:
         """Goes round for so long.

@@ -13,10 +13,10 @@ from forebay.config import ProducerConfig
 from forebay.errors import KafkaTimeoutError
 from forebay.testing.clock import ManualClock
 from forebay.tune import Brokers, Stream, TuneError, Workload, check, predict
+from forebay.tune._probe import HEADER
 from forebay.tune._world.callers import records
 from forebay.tune.check import Counters, Load, Measured, Row, Stalls
 from forebay.tune.measures import Histogram
-from forebay.tune.probe import HEADER
 from forebay.tune.workload import Cycle
 from tests.unit.tune.real import Speed, real_world
 

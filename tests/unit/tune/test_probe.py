@@ -6,7 +6,7 @@ import pytest
 
 from forebay._records.reader import read_batches
 from forebay.admin._session import Timed
-from forebay.tune.probe import ALL, HEADER, Probe, places_of, spacings
+from forebay.tune._probe import ALL, HEADER, Probe, places_of, spacings
 from tests.unit.tune.real import Speed, real_world
 
 

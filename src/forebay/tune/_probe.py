@@ -151,7 +151,7 @@ class Probe:
         self._place = place
         self._wall = wall
         self._timeout_ms = timeout_ms
-        self.written = 0
+        self.written: int = 0
         """Records that are in the topic for it."""
 
     def round_trips(self, count: int) -> list[float]:
