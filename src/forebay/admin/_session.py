@@ -178,9 +178,19 @@ class AdminSession:
         return [answers[place].body for place in range(len(nodes))]
 
     def timed(
-        self, node: Node, question: Question, deadline: Deadline, *, count: int, in_flight: int = 1
+        self,
+        node: Node,
+        question: Question,
+        deadline: Deadline,
+        *,
+        count: int,
+        in_flight: int = 1,
+        pause_ms: float = 0.0,
     ) -> list[Timed]:
         """Asks the same ``count`` times with up to ``in_flight`` requests under way; the answers in their order.
+
+        Args:
+            pause_ms: before each request, where none is under way.
 
         Raises:
             KafkaError: as ``ask``, of the first request that has no answer.
@@ -190,6 +200,8 @@ class AdminSession:
         oldest, newest = question.versions or SUPPORTED[question.api_key]
         self._connect(node, deadline)
         while len(answers) < count:
+            if pause_ms and len(sent) == len(answers):
+                self._pause(pause_ms)
             now = self._clock.now()
             while len(sent) < min(count, len(answers) + in_flight) and self._client.ready(node, now):
                 request = ClientRequest(

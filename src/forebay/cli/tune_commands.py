@@ -100,7 +100,7 @@ def record(where: str | None, seconds: float, path: str | None, *, force: bool) 
 def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
     """Measure a cluster's brokers, and this machine, for predictions.
 
-    A scratch topic gets some hundreds of records for each broker that leads a partition of it.  A topic that holds
+    A scratch topic gets a thousand records or more for each broker that leads a partition of it.  A topic that holds
     any other record is refused.  [cluster] file = "cluster.toml" in a load's file then names what was measured.
     """
     from forebay.cli import tune_real as command

@@ -11,7 +11,7 @@ from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.producer import KafkaProducer
 from forebay.tune import Brokers, Workload, check, own_costs, predict
-from forebay.tune.calibrate import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, Calibration, calibrate
+from forebay.tune.calibrate import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration, calibrate
 from forebay.tune.files import checked_settings, in_file, read
 
 Write = Callable[[str], object]
@@ -29,7 +29,7 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
     _check_output(path)
     servers = ",".join(map(str, config.bootstrap))
     size = LARGE_RUNS * LARGE * LARGE_BYTES // MIB
-    if not sure(f"Write hundreds of records to topic {topic} of {servers}, about {size} MiB for each broker?"):
+    if not sure(f"Write up to {MOST_RECORDS:,} records and {size} MiB to topic {topic} of {servers} for each broker?"):
         write("nothing was measured")
         return FAILED
     with LogLines(Display()):

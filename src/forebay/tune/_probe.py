@@ -154,17 +154,17 @@ class Probe:
         self.written: int = 0
         """Records that are in the topic for it."""
 
-    def round_trips(self, count: int) -> list[float]:
-        """Ms of requests that a broker answers without any work, one after the other."""
+    def round_trips(self, count: int, pause_ms: float = 0.0) -> list[float]:
+        """Ms of requests that a broker answers without any work, one after the other, each after a pause."""
         question = Question(
             ApiKey.API_VERSIONS,
             lambda version: encode_api_versions(version, HEADER, VERSION),
             decode_api_versions,
         )
-        return [each.received - each.sent for each in self._timed(question, count, 1)]
+        return [each.received - each.sent for each in self._timed(question, count, 1, pause_ms)]
 
-    def produce(self, value: bytes, *, acks: int, count: int, in_flight: int) -> list[Timed]:
-        """So many requests of one record.
+    def produce(self, value: bytes, *, acks: int, count: int, in_flight: int = 1, pause_ms: float = 0.0) -> list[Timed]:
+        """So many requests of one record; with one in flight, each after a pause.
 
         Raises:
             KafkaError: the broker refused one, or there was no answer.
@@ -186,7 +186,7 @@ class Probe:
             decode_produce,
             PRODUCE_VERSIONS,
         )
-        found = self._timed(question, count, in_flight)
+        found = self._timed(question, count, in_flight, pause_ms)
         for each in found:
             answer: ProduceResponse = each.body
             for part in answer.partitions:
@@ -194,10 +194,12 @@ class Probe:
         self.written += count
         return found
 
-    def _timed(self, question: Question, count: int, in_flight: int) -> list[Timed]:
+    def _timed(self, question: Question, count: int, in_flight: int, pause_ms: float) -> list[Timed]:
         # Slow answers are what is measured; a broker that gives none is given up after request.timeout.ms.
-        deadline = self._session.deadline("the measuring", self._timeout_ms + SLOWEST_MS * count)
-        return self._session.timed(self._place.leader, question, deadline, count=count, in_flight=in_flight)
+        deadline = self._session.deadline("the measuring", self._timeout_ms + (SLOWEST_MS + pause_ms) * count)
+        return self._session.timed(
+            self._place.leader, question, deadline, count=count, in_flight=in_flight, pause_ms=pause_ms
+        )
 
 
 def spacings(answers: list[Timed], piece: int = 20) -> Iterator[float]:

@@ -3,7 +3,8 @@
 A request's work is the time between the answers to requests that wait in the broker's line, which alone tells it from
 the round trip.  Requests with ``acks=all`` tell what the followers add, and large ones what each byte adds.  The round
 trip is what is left of a lone request's time, so that the sum is what a lone request takes; ApiVersions is asked for,
-too, and said beside it.  Handlers are not probed.
+too, and said beside it.  Lone requests come after a pause, as those of a producer that lingers.  Handlers are not
+probed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from forebay.tune.brokers import Broker
 
 IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
 """Requests of each kind in a round."""
+PAUSE_MS = 10.0
+"""As between the requests of a producer that lingers.  Who has nothing to do takes longer to begin: threads and
+processors sleep, ours and the brokers'."""
 WARM_UP, COUNTED, MOST_ROUNDS = 2, 3, 12
 """Rounds that are not counted, those that are, and most of them."""
 SETTLED = 0.9
@@ -33,6 +37,7 @@ IN_FLIGHT = 5
 SMALL_BYTES = 100
 LARGE_BYTES = 512 << 10
 LEAST_LARGE = 16 << 10
+MOST_RECORDS = MOST_ROUNDS * 2 * (IN_LINE + LONE) + LARGE_RUNS * LARGE + 1
 BEGIN = "# Measured by forebay tune calibrate"
 """Of a file."""
 PLACES = 4
@@ -51,7 +56,7 @@ class Node:
     trip_ms: float
     """The median time of ApiVersions, which is no work for a broker."""
     lone_ms: float
-    """The median time of a request of one record, with ``acks=all``."""
+    """The median time of a request of one record after a pause, with ``acks=all``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,11 @@ class Round(NamedTuple):
     everyone: list[float]
     """With ``acks=all``."""
     lone: list[float]
+    """From a request to its answer, one right after the other."""
+    rested: list[float]
+    """The same, each after a pause."""
     trips: list[float]
+    """Of ApiVersions, after a pause."""
 
 
 def _node(probe: Probe, place: Place, chance: random.Random) -> tuple[Node, int]:
@@ -132,13 +141,14 @@ def _node(probe: Probe, place: Place, chance: random.Random) -> tuple[Node, int]
     fixed = service = _middle(each.one for each in rounds)
     if place.replicas > 1:
         service = max(fixed, _middle(each.everyone for each in rounds))
-    # What differs between lone requests is the work, not the way.
+    # What differs between requests of which none waits is the work, not the way.
     jitter = sigma(ms - max(0.0, lone - service) for each in rounds for ms in each.lone)
     below = math.exp(-jitter * jitter / 2)  # the median of the work by its mean
+    rested = max(lone, _middle(each.rested for each in rounds))
     # More than a lone request takes is no work of the broker, but its and our waiting for a processor.
     service = min(service, lone / below)
     fixed = min(fixed, service)
-    rtt = lone - service * below
+    rtt = rested - service * below
     size, large = _large(probe, chance)
     found = Broker(
         rtt_ms=rounded(rtt),
@@ -149,7 +159,7 @@ def _node(probe: Probe, place: Place, chance: random.Random) -> tuple[Node, int]
     )
     trip = _middle(each.trips for each in rounds)
     leader = place.leader
-    node = Node(leader.id, f"{leader.host}:{leader.port}", found, rounded(trip), rounded(lone))
+    node = Node(leader.id, f"{leader.host}:{leader.port}", found, rounded(trip), rounded(rested))
     return node, probe.written - before
 
 
@@ -162,8 +172,11 @@ def _rounds(probe: Probe, place: Place, small: bytes) -> list[Round]:
         everyone = (
             [*spacings(probe.produce(small, acks=ALL, count=IN_LINE, in_flight=IN_FLIGHT))] if acks == ALL else []
         )
-        lone = [each.received - each.sent for each in probe.produce(small, acks=acks, count=LONE, in_flight=1)]
-        newest = Round(one, everyone, lone, probe.round_trips(TRIPS))
+        lone, rested = (
+            [each.received - each.sent for each in probe.produce(small, acks=acks, count=LONE, pause_ms=pause_ms)]
+            for pause_ms in (0.0, PAUSE_MS)
+        )
+        newest = Round(one, everyone, lone, rested, probe.round_trips(TRIPS, PAUSE_MS))
         if number <= WARM_UP or median(newest.one) < SETTLED * median(found[-1].one):
             found.clear()
         found.append(newest)
@@ -178,7 +191,7 @@ def _large(probe: Probe, chance: random.Random) -> tuple[int, float]:
     while True:
         value = chance.randbytes(size)
         try:
-            probe.produce(value, acks=ONE, count=1, in_flight=1)
+            probe.produce(value, acks=ONE, count=1)
             break
         except RecordTooLargeError:
             if size <= LEAST_LARGE:

@@ -37,10 +37,12 @@ from forebay.tune._world.costs import Costs
 VALUE = bytes(100)
 MANY, SEVERAL = PARTITIONS, 5
 """Batches of a request; requests of a turn."""
-SPAN_MS = 200.0
+SPAN_MS = 150.0
 REPEATS = 3
 RECORDS = 50_000
-LONE = 300
+LONE = 50
+PAUSE_MS = 10.0
+"""Before each of these: who has slept takes longer to begin."""
 LEAST_MS = 0.00005
 PLACES = 5
 WAIT_S = 30.0
@@ -183,7 +185,9 @@ def record_ms(producer: Any) -> float:
 def lone_ms(producer: Any, clock: Clock) -> float:
     """Ms from a call of send on this thread until the callback runs; the median of some."""
     found: list[float] = []
+    pause = threading.Event()
     for _ in range(LONE):
+        pause.wait(PAUSE_MS / 1000)
         begun = clock.now()
         ends: list[float] = []
         producer.send(TOPIC, VALUE, partition=0, on_delivery=lambda report, ends=ends: ends.append(clock.now())).result(
@@ -199,7 +203,7 @@ def trip_ms(address: str, clock: Clock) -> float:
     around = system_surroundings()._replace(clock=clock)
     with asking(ProducerConfig(bootstrap_servers=address), "the measuring of this client", around) as (session, _clock):
         node = session.any_node(session.deadline("an answer", 1000 * WAIT_S))
-        found = Probe(session, Place(TOPIC, 0, node, 1), clock.wall, 1000 * WAIT_S).round_trips(LONE)
+        found = Probe(session, Place(TOPIC, 0, node, 1), clock.wall, 1000 * WAIT_S).round_trips(LONE, PAUSE_MS)
     return sorted(found)[LONE // 2]
 
 

@@ -253,6 +253,17 @@ def test_times_of_requests_that_are_under_way_together() -> None:
     assert [each.body.error_code for each in found] == [0] * 4
 
 
+def test_a_pause_before_each_request() -> None:
+    world = AdminWorld()
+    session, deadline = world.session(), world.deadline()
+    node = session.any_node(deadline)
+    session.timed(node, LIST, deadline, count=1)  # connects
+    begun = world.clock.now()
+    found = session.timed(node, LIST, deadline, count=3, pause_ms=30)
+    assert [each.sent - begun for each in found] == [30, 60, 90]
+    assert [each.received - each.sent for each in found] == [0, 0, 0]
+
+
 def test_a_broker_that_goes_ends_the_timing() -> None:
     world = AdminWorld()
     session, deadline = world.session(), world.deadline()

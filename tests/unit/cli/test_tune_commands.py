@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,3 +40,14 @@ def test_the_flags_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert execute(["tune", "check", "load.toml", *flags]) == 1
     given = {"linger.ms": "7", "bootstrap.servers": "h:1"}
     assert seen == [("load.toml", given, 10_000, "load", True, {"seconds": 5.0, "seed": 1})]
+
+
+def test_nobody_to_measure_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.socket() as closed:  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        arguments = ["-b", address, "-t", "scratch", "--timeout", "0.2", "--yes", "-o", str(tmp_path / "cluster.toml")]
+        assert execute(["tune", "calibrate", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert f"{address} did not answer within 0.2 s: " in shown.err
+    assert len(shown.err.splitlines()) == 1

@@ -44,7 +44,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
 def test_what_was_found_is_written_and_said(run: Any) -> None:
     code, lines, questions = run()
     assert code == 0
-    assert questions == ["Write hundreds of records to topic scratch of host:9092, about 18 MiB for each broker?"]
+    assert questions == ["Write up to 2,917 records and 18 MiB to topic scratch of host:9092 for each broker?"]
     assert lines[0].startswith("broker 3    round trip 0.4 ms, a request 2.5 ms")
     assert 'from 744 records; name it in a load\'s file: [cluster] file = "cluster.toml"' in lines[-1]
     Path("load.toml").write_text('[load]\nrate = 10\n[cluster]\nfile = "cluster.toml"\n', encoding="utf-8")
