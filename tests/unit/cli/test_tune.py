@@ -31,6 +31,11 @@ p99_ms = 50
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 def written(folder: Path, text: str = LOAD) -> str:
     path = folder / "load.toml"
     path.write_text(text, encoding="utf-8")
@@ -112,11 +117,8 @@ def test_text_and_json_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (found["seed"], found["settings"]) == (7, {"linger.ms": "20"})
 
 
-def test_costs_that_were_measured_here_count(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_that_were_measured_here_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert execute(["tune", "predict", path, "--seconds", "1"]) == 0
     assert "the times of the client's own work are guesses" in capsys.readouterr().out
     own_costs.keep(Costs(wake=20), own_costs.cache_file(), own_costs.machine())
