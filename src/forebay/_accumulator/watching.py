@@ -1,19 +1,25 @@
 """BatchWatch: what a trace needs of each batch, read out of its encoded records when it closes, and its outcome.
 
 No key and no value is copied.  Nothing here waits, and nothing raises into a producer: what there is no room for is
-counted.  The thread that writes the trace takes what is done (``done``).
+counted.  The thread that writes the trace takes what is done (``take``).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import CLOSED
 from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytearray_pointer, bytes_at, put_int32
+from cython.cimports.forebay._runtime.primitives import (
+    MAX_INT32,
+    bytearray_pointer,
+    bytes_at,
+    prefetch,
+    put_int32,
+    put_int64,
+)
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.pool import Buffer
@@ -24,6 +30,8 @@ NUMBER = cython.declare(cython.Py_ssize_t, 4)
 """Bytes of a number in a column; the largest first."""
 OF_A_BATCH = cython.declare(cython.Py_ssize_t, 500)
 """Bytes that a batch takes here beside its columns."""
+AHEAD = cython.declare(cython.Py_ssize_t, 6)
+"""Records that are asked of memory before they are read: they are in another processor's cache."""
 LOOKS = cython.declare(cython.int, 50_000)
 """At a clock that stands still, as one of a test does."""
 NEAR_MS = cython.declare(cython.longlong, 2)
@@ -53,7 +61,9 @@ class BatchWatch:
         self.ahead_us = clock.wall() * 1000 - cython.cast(cython.longlong, clock.now() * 1000)
         self.left_out_batches = self.left_out_records = 0
         self.open: dict[Any, Any] = {}
-        self.done: deque[Any] = deque()
+        self.done: list[Any] = []
+        self.topics: dict[str, int] = {}
+        self.begun_us = cython.cast(cython.longlong, clock.now() * 1000)
         self.failure: Any = None
         if not cython.compiled:
             self.lock = Mutex()
@@ -86,6 +96,18 @@ class BatchWatch:
         ahead: cython.longlong = self.clock.wall() * 1000 - cython.cast(cython.longlong, self.clock.now() * 1000)
         if ahead > self.ahead_us or ahead < self.ahead_us - 1000 * NEAR_MS:
             self.ahead_us = ahead
+
+    def take(self) -> list[Any]:
+        """What is done since the last call, four values for each batch: its numbers, and the columns of its records.
+
+        Of the numbers each has 64 bits, the largest first, as the columns of a trace's file are named.
+        """
+        fresh: list[Any] = []
+        acquire(self.lock)
+        done: list[Any] = self.done
+        self.done = fresh
+        release(self.lock)
+        return done
 
     def taken(self, size: int) -> None:
         """So many bytes wait no longer."""
@@ -137,23 +159,38 @@ class BatchWatch:
         if found is None:
             return None
         closed_us, kept, times, keys, values = found
-        records: RecordsBuilder = batch.records
-        numbers = (
-            batch.partition,
-            batch.record_count,
-            kept,
-            cython.cast(cython.longlong, batch.created * 1000),
-            closed_us,
-            cython.cast(cython.longlong, batch.drained * 1000),
-            now_us,
-            batch.last_node,
-            batch.attempts,
-            outcome,
-            records.raw_size,
-            records.estimated_size(),
-        )
-        self.done.append((batch.topic, numbers, times, keys, values))
+        row: bytes = self.row(batch, kept, closed_us, now_us, outcome)
+        acquire(self.lock)
+        self.done.extend((row, times, keys, values))
+        release(self.lock)
         return None
+
+    @cython.cfunc
+    def row(
+        self,
+        batch: ProducerBatch,
+        kept: cython.longlong,
+        closed_us: cython.longlong,
+        ended_us: cython.longlong,
+        outcome: cython.int,
+    ) -> bytes:
+        row: bytearray = new_bytearray(8 * 13)
+        to: cython.p_uchar = bytearray_pointer(row)
+        drained_us: cython.longlong = cython.cast(cython.longlong, batch.drained * 1000)
+        at: cython.Py_ssize_t = put_int64(to, 0, self.topics.setdefault(batch.topic, len(self.topics)))
+        at = put_int64(to, at, batch.partition)
+        at = put_int64(to, at, batch.record_count)
+        at = put_int64(to, at, kept)
+        at = put_int64(to, at, cython.cast(cython.longlong, batch.created * 1000) - self.begun_us)
+        at = put_int64(to, at, closed_us - self.begun_us)
+        at = put_int64(to, at, drained_us - self.begun_us if drained_us > 0 else 0)
+        at = put_int64(to, at, ended_us - self.begun_us if ended_us > 0 else 0)
+        at = put_int64(to, at, batch.last_node)
+        at = put_int64(to, at, batch.attempts)
+        at = put_int64(to, at, outcome)
+        at = put_int64(to, at, batch.records.raw_size)
+        at = put_int64(to, at, batch.records.estimated_size())
+        return bytes_at(to, 0, at)
 
 
 @cython.ccall
@@ -189,6 +226,15 @@ def varint_at(base: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def lacks_moment(first_ms: cython.longlong, last_ms: cython.longlong, every: cython.int) -> cython.bint:
+    """Whether none of these milliseconds is one that a sample keeps."""
+    return last_ms // every == (first_ms - 1) // every
+
+
+@cython.cfunc
 def columns_of(
     records: RecordsBuilder,
     batch: ProducerBatch,
@@ -202,28 +248,54 @@ def columns_of(
     not of the time in which the batch was open, its records are taken to have come evenly.
     """
     count: cython.int = batch.record_count
-    columns: bytearray = new_bytearray(3 * NUMBER * count)
-    to: cython.p_uchar = bytearray_pointer(columns)
     created_us: cython.longlong = cython.cast(cython.longlong, batch.created * 1000)
-    first_ms: cython.longlong = (created_us + ahead_us) // 1000 - NEAR_MS
+    created_ms: cython.longlong = (created_us + ahead_us) // 1000
     last_ms: cython.longlong = (closed_us + ahead_us) // 1000 + NEAR_MS
-    foreign: cython.bint = not first_ms <= records.max_timestamp <= last_ms
-    step_us: cython.longlong = (closed_us - created_us) // max(count, 1)
+    foreign: cython.bint = not created_ms - NEAR_MS <= records.max_timestamp <= last_ms
+    if every > 1 and not foreign and lacks_moment(created_ms, max(created_ms, records.max_timestamp), every):
+        return 0, b"", b"", b""
     if records.chunk is not None:
         records.chunk.used = records.position
+    columns: bytearray = new_bytearray(3 * NUMBER * count)
+    to: cython.p_uchar = bytearray_pointer(columns)
+    step_us: cython.longlong = (closed_us - created_us) // max(count, 1) if foreign else -1
+    kept: cython.Py_ssize_t = walk(records, count, to, created_us, closed_us, step_us, ahead_us, every)
+    return (kept, *[bytes_at(to, NUMBER * row, NUMBER * kept) for row in (0, count, 2 * count)])
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def walk(
+    records: RecordsBuilder,
+    count: cython.Py_ssize_t,
+    to: cython.p_uchar,
+    created_us: cython.longlong,
+    closed_us: cython.longlong,
+    step_us: cython.longlong,
+    ahead_us: cython.longlong,
+    every: cython.int,
+) -> cython.Py_ssize_t:
+    """Puts the records into three columns of ``count`` numbers each; how many were kept.
+
+    Args:
+        step_us: between two records, where their timestamps say nothing; -1 where they do.
+    """
+    first_ms: cython.longlong = (created_us + ahead_us) // 1000 - NEAR_MS
     time_us: cython.longlong = created_us
     before_us: cython.longlong = created_us
     kept: cython.Py_ssize_t = 0
-    number: cython.int = 0
+    number: cython.Py_ssize_t = 0
     chunk: Buffer
     for chunk in records.buffers:
         base: cython.p_uchar = chunk.base
         at: cython.Py_ssize_t = 0
         while at < chunk.used and number < count:
             inside: cython.Py_ssize_t = after_varint(base, at) + 1  # attributes
-            at = inside - 1 + varint_at(base, at)
+            size: cython.Py_ssize_t = inside - 1 - at + varint_at(base, at)
+            prefetch(base, at + AHEAD * size)
+            at += size
             stamp_ms: cython.longlong = records.base_timestamp + varint_at(base, inside)
-            if foreign:
+            if step_us >= 0:
                 time_us = created_us + number * step_us
             elif number > 0 and stamp_ms > first_ms:
                 time_us = max(time_us, min(stamp_ms * 1000 - ahead_us, closed_us))
@@ -233,7 +305,7 @@ def columns_of(
                 put_sizes(to, count, kept, base, after_varint(base, after_varint(base, inside)))
                 before_us = time_us
                 kept += 1
-    return (kept, *[bytes_at(to, NUMBER * row, NUMBER * kept) for row in (0, count, 2 * count)])
+    return kept
 
 
 @cython.cfunc

@@ -16,7 +16,7 @@ import weakref
 from typing import IO, TYPE_CHECKING, Any
 
 from forebay._accumulator.watching import BatchWatch, room_of
-from forebay._insight.trace_file import Noted, encoded, head_line
+from forebay._insight.trace_file import BATCH, encoded, head_line, of_rows, turned
 from forebay._metrics.names import PRODUCER
 from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import Latch
@@ -38,7 +38,7 @@ EXIT_MS = 10_000.0
 """How long the exit of the process waits for the files."""
 MOST_WAITING = 32 << 20
 """Bytes of notes that may wait for the thread; what comes then is left out, and counted."""
-BLOCK_RECORDS = 1 << 16
+BLOCK_SIZE = 1 << 20
 MOST_EVERY = 1000
 FOUND_S = 600.0
 """For which a trace is recorded that the environment asks for without a time."""
@@ -88,9 +88,8 @@ class Recorder:
         self._metrics_at = now
         self._waited_ms = self._buffer_wait_ms()
         self._holds: list[tuple[int, int]] = []
-        self._numbers: dict[str, int] = {}
-        self._waiting: list[Noted] = []
-        self._waiting_records = 0
+        self._waiting: list[bytes] = []
+        self._waiting_size = 0
         self._counts = {"records": 0, "kept": 0, "batches": 0, "blocks": 0}
 
     def begin(self) -> None:
@@ -138,17 +137,11 @@ class Recorder:
         self._note_hold(now)
         if now >= self._metrics_at + METRICS_MS:
             self._last_metrics, self._metrics_at = self._metrics() or self._last_metrics, now
-        done = self._watch.done
-        while done:
-            topic, numbers, times, keys, values = done.popleft()
-            number = self._numbers.setdefault(topic, len(self._numbers))
-            own = list(numbers)
-            for at in (3, 4, 5, 6):  # the times, from the beginning of the recording
-                own[at] -= int(1000 * self._begun) if own[at] else 0
-            self._waiting.append(Noted(number, own, times, keys, values))
-            self._waiting_records += own[1]
-            if self._waiting_records + len(self._waiting) >= BLOCK_RECORDS:
-                self._write_block()
+        done = self._watch.take()
+        self._waiting += done
+        self._waiting_size += sum(map(len, done))
+        if self._waiting_size >= BLOCK_SIZE:
+            self._write_block()
 
     def _note_hold(self, now: float) -> None:
         """A wait for memory counts when it is over; of several threads at once, the longest that can be is noted."""
@@ -162,13 +155,16 @@ class Recorder:
     def _write_block(self) -> None:
         if not self._waiting:
             return
-        batches, self._waiting, self._waiting_records = self._waiting, [], 0
-        self._file.write(encoded(batches))
+        waiting, self._waiting, self._waiting_size = self._waiting, [], 0
+        parts = [b"".join(waiting[at::4]) for at in range(4)]
+        self._file.write(encoded(*parts))
+        columns = dict(zip(BATCH, map(turned, of_rows(parts[0])), strict=True))
+        batches, records = len(columns["count"]), sum(columns["count"])
         self._counts["blocks"] += 1
-        self._counts["batches"] += len(batches)
-        self._counts["records"] += sum(batch.numbers[1] for batch in batches)
-        self._counts["kept"] += sum(batch.numbers[2] for batch in batches)
-        self._watch.taken(sum(room_of(batch.numbers[1]) for batch in batches))
+        self._counts["batches"] += batches
+        self._counts["records"] += records
+        self._counts["kept"] += sum(columns["kept"])
+        self._watch.taken(batches * room_of(0) + room_of(records) - room_of(0))
 
     def finish(self) -> None:
         """Ends the recording, and makes the file.
@@ -202,7 +198,7 @@ class Recorder:
         cluster = self._parts.metadata.cluster()
         config = self._parts.config
         given = sorted(SETTINGS.intersection(config.originals()))
-        failure = self._watch.failure
+        failure, topics = self._watch.failure, list(self._watch.topics)
         return {
             "forebay": VERSION,
             "client_id": self._parts.client_id,
@@ -210,14 +206,14 @@ class Recorder:
             "seconds": round((end - self._begun) / 1000, 6),
             "share": 1 / self._every,
             "every": self._every,
-            "phase_us": (int(1000 * self._begun) + self._watch.ahead_us) % 1000,
+            "phase_us": (self._watch.begun_us + self._watch.ahead_us) % 1000,
             "settings": {name: config[name] for name in given},
             "metrics": {"begin": self._first_metrics, "end": self._metrics() or self._last_metrics},
             "nodes": sorted(node.id for node in cluster.nodes),
-            "topics": list(self._numbers),
+            "topics": topics,
             "leaders": {
                 topic: [each.leader.id if each.leader is not None else -1 for each in cluster.partitions(topic)]
-                for topic in self._numbers
+                for topic in topics
             },
             "holds": self._holds,
             **self._counts,

@@ -13,7 +13,8 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import IO, Any, NamedTuple
 
 VERSION = 1
@@ -50,16 +51,6 @@ class TraceFileError(Exception):
     """What is read is no trace, or not all of one; its message is a clause that follows the file's name."""
 
 
-class Noted(NamedTuple):
-    """A batch as a BatchWatch gives it; ``numbers`` are the columns from ``partition`` on."""
-
-    topic: int
-    numbers: Sequence[int]
-    times: bytes
-    keys: bytes
-    values: bytes
-
-
 class Block(NamedTuple):
     """Columns by their names."""
 
@@ -67,16 +58,33 @@ class Block(NamedTuple):
     records: Mapping[str, array[int]]
 
 
-def encoded(batches: Sequence[Noted]) -> bytes:
-    """A block of some batches, at least one."""
-    rows = zip(*((batch.topic, *batch.numbers) for batch in batches), strict=True)
-    columns = [_turned(array("q", column)).tobytes() for column in rows]
-    columns += [b"".join(each) for each in zip(*((b.times, b.keys, b.values) for b in batches), strict=True)]
+def encoded(rows: bytes, times: bytes, keys: bytes, values: bytes) -> bytes:
+    """A block.
+
+    Args:
+        rows: of each batch a number of each column.
+        times: as the other two, a column of the records.
+    """
+    columns = [*(column.tobytes() for column in of_rows(rows)), times, keys, values]
     parts: list[bytes] = []
     for column in columns:
         packed = zlib.compress(column, QUICK)
         parts += (LENGTH.pack(len(packed)), packed)
     return b"".join(parts)
+
+
+def of_rows(rows: bytes) -> list[array[int]]:
+    """The columns of batches; their numbers are still in the order of bytes of the file."""
+    numbers = array("q", rows)
+    return [numbers[at :: len(BATCH)] for at in range(len(BATCH))]
+
+
+def block_bytes(block: Block) -> tuple[bytes, bytes, bytes, bytes]:
+    """What ``encoded`` makes the block of."""
+    rows = array("q", chain.from_iterable(zip(*(block.batches[name] for name in BATCH), strict=True)))
+    columns = [rows, *(block.records[name][:] for name in RECORD)]
+    first, times, keys, values = (turned(column).tobytes() for column in columns)
+    return first, times, keys, values
 
 
 def head_line(head: Mapping[str, Any]) -> bytes:
@@ -128,10 +136,11 @@ def _column(file: IO[bytes], kind: str) -> array[int]:
         column.frombytes(zlib.decompress(packed))
     except (zlib.error, ValueError) as error:
         raise TraceFileError(f"is damaged: {error}") from None
-    return _turned(column)
+    return turned(column)
 
 
-def _turned(column: array[int]) -> array[int]:
+def turned(column: array[int]) -> array[int]:
+    """With the bytes of each number in the order of the file, or in that of this machine again; changes the column."""
     if sys.byteorder == "little":
         column.byteswap()
     return column

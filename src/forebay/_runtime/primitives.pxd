@@ -47,6 +47,14 @@ cdef inline long long put_checked(
     return crc
 
 
+cdef extern from *:
+    """
+    #define forebay_prefetch(memory, at) __builtin_prefetch((memory) + (at))
+    """
+    # Asks for memory that is read soon; any address will do.
+    void prefetch "forebay_prefetch" (const unsigned char* memory, Py_ssize_t at) noexcept nogil
+
+
 cdef inline bytes bytes_at(const unsigned char* source, Py_ssize_t at, Py_ssize_t size):
     return source[at:at + size]
 

@@ -49,6 +49,10 @@ def bytes_at(source: Any, at: int, size: int) -> bytes:
     return bytes(source[at : at + size])
 
 
+def prefetch(memory: Any, at: int) -> None:
+    """Nothing to do."""
+
+
 def put_varint(to: Any, at: int, value: int) -> int:
     while value > 0x7F:
         to[at] = (value & 0x7F) | 0x80

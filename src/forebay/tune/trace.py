@@ -12,12 +12,10 @@ from itertools import accumulate
 from typing import Any, Self
 
 from forebay._insight.trace_file import (
-    BATCH,
     MARK,
-    RECORD,
     Block,
-    Noted,
     TraceFileError,
+    block_bytes,
     encoded,
     head_line,
     read_blocks,
@@ -102,7 +100,7 @@ class Trace:
         with open(path, "wb") as file:
             file.write(head_line({key: value for key, value in self.head.items() if key != MARK}))
             for block in self.blocks:
-                file.write(encoded(list(_noted(block))))
+                file.write(encoded(*block_bytes(block)))
 
     @property
     def seconds(self) -> float:
@@ -207,19 +205,6 @@ def _bytes(made: dict[int, bytes], size: int) -> bytes:
     if len(made) < KEPT:
         made[size] = found
     return found
-
-
-def _noted(block: Block) -> Iterator[Noted]:
-    """The batches of a block as they were encoded."""
-    ends = list(accumulate(block.batches["kept"]))
-    columns = [_big(block.records[name]) for name in RECORD]
-    for row, end in zip(zip(*(block.batches[name] for name in BATCH), strict=True), ends, strict=True):
-        begin = end - row[3]
-        yield Noted(row[0], row[1:], *(column[4 * begin : 4 * end] for column in columns))
-
-
-def _big(column: array[int]) -> bytes:
-    return b"".join(each.to_bytes(4, "big", signed=True) for each in column)
 
 
 def _arrivals(head: Mapping[str, Any], blocks: Sequence[Block]) -> Arrivals:

@@ -87,7 +87,7 @@ def test_a_wait_for_memory_is_noted_once_it_is_over(tmp_path: Path) -> None:
 
 
 def test_many_records_make_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK_RECORDS", 4)
+    monkeypatch.setattr(module, "BLOCK_SIZE", 1)
     world = World()
     recorder = recorder_of(world, tmp_path / "a.trace")
     room = recorder._watch.room
@@ -95,7 +95,7 @@ def test_many_records_make_several_blocks(tmp_path: Path, monkeypatch: pytest.Mo
         world.send(partition=0)
         world.send(partition=1)
         world.settle()
-    recorder.look()
+        recorder.look()
     assert recorder._counts["blocks"] == 5
     recorder.finish()
     head, blocks = read(tmp_path / "a.trace")

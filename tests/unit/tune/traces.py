@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forebay._insight.trace_file import Noted, encoded, head_line, read_blocks
+from forebay._insight.trace_file import encoded, head_line, read_blocks, turned
 from forebay.tune.trace import Trace
 
 
@@ -34,30 +34,35 @@ def head(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def noted(sent: Sent) -> Noted:
+def noted(sent: Sent) -> tuple[bytes, bytes, bytes, bytes]:
     count, closed = len(sent.records), sent.closed or sent.created + 10_000
     raw = sum(8 + value for _time, _key, value in sent.records)
-    columns = []
-    for at in range(3):
-        column = array("i", (record[at] for record in sent.records))
-        column.byteswap()
-        columns.append(column.tobytes())
     numbers = [
-        sent.partition, count, count, sent.created, closed, closed, closed + sent.answer_us, sent.node, 0, sent.outcome,
-        raw, raw + 61,
+        sent.topic, sent.partition, count, count, sent.created, closed, closed, closed + sent.answer_us, sent.node, 0,
+        sent.outcome, raw, raw + 61,
     ]  # fmt: skip
-    return Noted(sent.topic, numbers, *columns)
+    times, keys, values = (big("i", [record[at] for record in sent.records]) for at in range(3))
+    return big("q", numbers), times, keys, values
+
+
+def big(kind: str, numbers: Sequence[int]) -> bytes:
+    return turned(array(kind, numbers)).tobytes()
+
+
+def block_of(batches: Sequence[Sent]) -> bytes:
+    rows, times, keys, values = (b"".join(each) for each in zip(*map(noted, batches), strict=True))
+    return encoded(rows, times, keys, values)
 
 
 def file_of(path: Path, *batches: Sent, **more: Any) -> Path:
     count = sum(len(batch.records) for batch in batches)
     line = head_line(head(records=count, kept=count, batches=len(batches), **more))
-    path.write_bytes(line + (encoded([noted(batch) for batch in batches]) if batches else b""))
+    path.write_bytes(line + (block_of(batches) if batches else b""))
     return path
 
 
 def trace_of(*batches: Sent, **more: Any) -> Trace:
-    (block,) = read_blocks(io.BytesIO(encoded([noted(batch) for batch in batches])), 1)
+    (block,) = read_blocks(io.BytesIO(block_of(batches)), 1)
     return Trace.of(head(**more), (block,))
 
 

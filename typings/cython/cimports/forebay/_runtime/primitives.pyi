@@ -19,6 +19,7 @@ from forebay._runtime.primitives import murmur2 as murmur2
 from forebay._runtime.primitives import no_bytes as no_bytes
 from forebay._runtime.primitives import optional_pointer as optional_pointer
 from forebay._runtime.primitives import optional_size as optional_size
+from forebay._runtime.primitives import prefetch as prefetch
 from forebay._runtime.primitives import put_checked as put_checked
 from forebay._runtime.primitives import put_int16 as put_int16
 from forebay._runtime.primitives import put_int32 as put_int32
