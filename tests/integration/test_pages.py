@@ -51,7 +51,7 @@ def test_a_block_runs_alone(block: Snippet, kafka: RealKafka, tmp_path: Path) ->
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_are_those_that_readme_tries(page: Path) -> None:
     for block in snippets(page):
-        assert block.language in {"python", "sh", "text", "yaml", "{toctree}", "{include}", "{eval-rst}", ""}
+        assert block.language in {"python", "sh", "text", "toml", "yaml", "{toctree}", "{include}", "{eval-rst}", ""}
         for line in block.text.splitlines() if block.language == "sh" else ():
             CHECKS[" ".join(line.split()[:2])](line)
 

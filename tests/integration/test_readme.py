@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -88,7 +89,24 @@ def broker(command: str) -> None:
         process.communicate()
 
 
-CHECKS = {"make demo": make, "make test": make, "pip install": pip_install, "forebay broker": broker}
+def tune(command: str) -> None:
+    """In a folder of its own, beside a small load."""
+    with tempfile.TemporaryDirectory() as folder:
+        if "init" not in command:
+            (Path(folder) / "load.toml").write_text("[load]\nrate = 100\n", encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()], cwd=folder, capture_output=True, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+
+
+CHECKS = {
+    "make demo": make,
+    "make test": make,
+    "pip install": pip_install,
+    "forebay broker": broker,
+    "forebay tune": tune,
+}
 
 
 def test_it_has_no_links_that_end_at_the_repository() -> None:
