@@ -134,8 +134,9 @@ class RecordAccumulator:
 
         Sender's thread only.
         """
-        if self.closer.watch is not None:
-            self.closer.watch.ended(batch, batch.final_state)
+        watch = self.closer.watch  # read once: the recorder's thread takes it away
+        if watch is not None:
+            watch.ended(batch, batch.final_state)
         self.incomplete_batches.discard(batch)
         queue: PartitionQueue = batch.queue
         if queue.abandon(batch):

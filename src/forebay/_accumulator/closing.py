@@ -208,8 +208,9 @@ class BatchCloser:
         """Makes a batch's bytes final and updates the estimate of the ratio."""
         if batch.life == CLOSED:
             return
-        if self.watch is not None:
-            self.watch.closing([batch])
+        watch = self.watch  # read once: the recorder's thread takes it away
+        if watch is not None:
+            watch.closing([batch])
         if not batch.records.compressed:
             make_final(batch, None)
             return
@@ -240,8 +241,9 @@ class BatchCloser:
     def close_drained(self, batches: list[Any]) -> cython.void:
         """Closes what the sender has drained, in one call of the compressor for all that are not closed yet."""
         batch: ProducerBatch
-        if self.watch is not None:
-            self.watch.closing(batches)
+        watch = self.watch
+        if watch is not None:
+            watch.closing(batches)
         if self.codec_id == 0:
             for batch in batches:
                 make_final(batch, None)

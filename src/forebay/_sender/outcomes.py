@@ -164,8 +164,9 @@ class OutcomeHandler:
                 self.transactions.on_completed(batch, base_offset)
         finally:
             if batch.final_state == NOT_FINAL:  # before the callbacks, which may take long
-                if self.accumulator.closer.watch is not None:
-                    self.accumulator.closer.watch.ended(batch, SUCCEEDED, now)
+                watch = self.accumulator.closer.watch  # read once: the recorder's thread takes it away
+                if watch is not None:
+                    watch.ended(batch, SUCCEEDED, now)
                 span: cython.double = batch.records.max_timestamp - batch.records.base_timestamp
                 self.topic_sensors(batch, now).count_acks(batch.record_count, span, batch.created, batch.drained, now)
             # False if it expired before: its callbacks have run and its memory is given back.

@@ -154,8 +154,8 @@ class Sender:
         due: cython.double = INFINITY
         if self.telemetry is not None:
             due = self.telemetry.turn(now, self.closing and not self._has_records())
-        if len(self.warm_ups) > 0:
-            due = min(due, *[each.turn(now) for each in list(self.warm_ups)])
+        for warm_up in self.warm_ups[:]:  # callers take theirs out
+            due = min(due, warm_up.turn(now))
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         pool_due: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)

@@ -203,7 +203,6 @@ class Search:
 
     stressed: estimates under what the trials change, such as more rate or a slow broker.
     outages: those that are declared; a trial is made of each.
-    nodes: how many there are; a trial is made with the one slow that has the most to do.
     """
 
     present: Settings
