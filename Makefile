@@ -66,7 +66,7 @@ define pytest_rest
 	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) -m "$(2)" $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted checked integration integration-rest three-brokers spark spark-rest package package-rest jars demo road house kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted checked integration integration-rest three-brokers spark spark-rest package package-rest jars demo road house kafka bench soak kill truth mutants sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -223,6 +223,9 @@ soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (
 
 kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker; stages attempted again (KILLS=60, SEED=... repeats a run)
 	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+truth: $(BUILT) jars  ## Predictions of the tuner beside a real Kafka, thirteen loads, and eight wrong models (half an hour, a quiet machine)
+	$(PY) -m tests.truth --wrong
 
 # Status 1 says that the rest of the tests finds too much that `make test` does not.  Brokers start where tests need them.
 mutants: $(STAMP) jars  ## Seeded mutants of the sources: what `make test` finds, and what only the rest does (COUNT, SEED; hours)

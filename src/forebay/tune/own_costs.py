@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import forebay
 from forebay._assembly import system_surroundings
+from forebay._records.batch_v2 import append_record
+from forebay._records.compression import CompressionType, compressor
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.version import VERSION
 from forebay.config import ProducerConfig
@@ -33,12 +36,14 @@ from forebay.tune._checks import TuneError
 from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
 from forebay.tune._world.costs import Costs
+from forebay.tune.workload import Compression
 
 VALUE = bytes(100)
 MANY, SEVERAL = PARTITIONS, 5
 """Batches of a request; requests of a turn."""
 SPAN_MS = 150.0
 REPEATS = 3
+SAMPLE_ROUNDS = 3
 RECORDS = 50_000
 LONE = 50
 PAUSE_MS = 10.0
@@ -236,6 +241,40 @@ def sink() -> Iterator[str]:
 
 
 # -- what is kept --------------------------------------------------------------------------------------------
+
+
+def compression_of(
+    values: Sequence[bytes], codec: str, *, level: int | None = None, batch_size: int = 16_384
+) -> Compression:
+    """What a codec leaves of batches of these values, and how long it takes; measured here and now.
+
+    Args:
+        values: of records without keys, in their order.
+        codec: as ``compression.type`` names it.
+        batch_size: bytes of records before compression.
+
+    Raises:
+        TuneError: there are no values.
+        ConfigError: there is no such codec, or its package is not installed.
+    """
+    if not any(values):
+        raise TuneError("a sample has values to compress, one a line; there is none")
+    batches, batch = [], bytearray()
+    for value in values:
+        append_record(batch, 0, 0, None, value, ())
+        if len(batch) >= batch_size:
+            batches.append(bytes(batch))
+            batch.clear()
+    if batch:
+        batches.append(bytes(batch))
+    found = compressor(CompressionType.of(codec), level)
+    size, left = sum(map(len, batches)), 0
+    fastest = math.inf
+    for _ in range(SAMPLE_ROUNDS):
+        begun = cpu_ms()
+        left = sum(len(found.compress([each])) for each in batches)
+        fastest = min(fastest, cpu_ms() - begun)
+    return Compression(round(left / size, 4), round(fastest * (1 << 20) / size, 3))
 
 
 def machine() -> str:

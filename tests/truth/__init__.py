@@ -1,0 +1,1 @@
+"""Predictions of ``forebay tune`` beside a real Kafka: ``python -m tests.truth``."""
