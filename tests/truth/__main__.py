@@ -1,8 +1,9 @@
 """``python -m tests.truth``: predictions beside a real Kafka, case by case, and eight wrong models beside the right.
 
 Brokers and client are calibrated once, before the first run.  Each case runs with as many seeds as asked; a run in
-which the machine stalled is taken again.  ``--to FILE`` keeps all of it, ``--again FILE`` judges kept runs without a broker:
-the wrong models with ``--wrong``.  Status 1: a figure is outside its tolerance, or a wrong model was not seen.
+which the machine stalled is taken again.  ``--to FILE`` keeps all of it, and ``--again FILE`` judges kept runs without
+a broker.  ``--wrong`` judges the wrong models, too.  Status 1: a figure is outside its tolerance, or a wrong model was
+not seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Three real brokers for the truth table, of which the first one's followers can be far away, and be silent.
+"""Three real brokers for the truth table: the first one's followers can be far away, and one of them can be silent.
 
 Leaders stand where the case wants them: the topics are made with their replicas named.  What a broker's answer waits
 for its follower belongs to its service, so a delay between brokers makes a slow broker; a delay before the client would
@@ -22,6 +22,7 @@ from forebay.tune.calibrate import Calibration, calibrate
 from tests.truth.cases import NODES, SLOW_MS, Case, Place
 from tools.kafka import Listener, RealKafka
 
+BROKERS = 3
 INSIDE = "INSIDE"
 HOST = "127.0.0.2"
 """Where brokers find each other, through the delay; they listen on 127.0.0.1."""
@@ -53,7 +54,7 @@ class Cluster:
         """A new topic whose leaders stand as the place says; the name."""
         self._topics += 1
         name = f"truth-{self._topics}"
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         replicas = [self._replicas(place, partition) for partition in range(partitions)]
         made = admin.create_topics([NewTopic(name, num_partitions=partitions, replica_assignment=replicas)])
         made[name].result(TIMEOUT_S)
@@ -64,7 +65,7 @@ class Cluster:
     @staticmethod
     def _replicas(place: Place, partition: int) -> list[int]:
         leader = partition % NODES[place]
-        return [leader, 1] if leader == 0 and place in ("slow", "one slow") else [leader]
+        return [leader, (leader + 1) % BROKERS] if place in ("slow", "one slow") else [leader]
 
     @contextlib.contextmanager
     def slowed(self, place: Place) -> Iterator[None]:
@@ -143,7 +144,8 @@ def brokers_of(found: Calibration) -> Brokers:
 def cluster(version: str, **more: Any) -> Iterator[Cluster]:
     """Three brokers, and the proxy between them."""
     listeners = [Listener(INSIDE, "PLAINTEXT", {}, HOST)]
-    with RealKafka(version, nodes=3, listeners=listeners, properties=PROPERTIES, **more) as kafka:
+    with RealKafka(version, nodes=BROKERS, listeners=listeners, properties=PROPERTIES, **more) as kafka:
         ports = [int(kafka.address_of(INSIDE, node).split(":")[1]) for node in kafka.node_ids]
-        with Delay([(HOST, port) for port in ports]) as delay:
+        # What comes back from the first one is fetched by the followers of what it leads.
+        with Delay([(HOST, ports[0])]) as delay, Delay([(HOST, port) for port in ports[1:]]):
             yield Cluster(kafka, delay)
