@@ -17,7 +17,7 @@ from forebay.tune import Broker, Brokers, Workload, check, predict
 from forebay.tune._sink import PARTITIONS, TOPIC
 from tests.truth.sink import paced
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.rest("three seconds for each load, more on a machine that stalls")
 
 SECONDS = 3.0
 ATTEMPTS = 4

@@ -26,7 +26,6 @@ BROKERS = 3
 INSIDE = "INSIDE"
 HOST = "127.0.0.2"
 """Where brokers find each other, through the delay; they listen on 127.0.0.1."""
-CLIENT = "truth"
 PROPERTIES = {
     "inter.broker.listener.name": INSIDE,
     "min.insync.replicas": "1",
@@ -106,7 +105,7 @@ class Cluster:
     def _quota(self, what: str, value: str) -> None:
         self.kafka.run_tool(
             "kafka.admin.ConfigCommand", "--bootstrap-server", self.bootstrap, "--alter", what, value,
-            "--entity-type", "clients", "--entity-name", CLIENT,
+            "--entity-type", "clients", "--entity-default",
         )  # fmt: skip
 
     def silence(self, case: Case, begun: threading.Event) -> threading.Thread | None:

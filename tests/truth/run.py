@@ -25,14 +25,12 @@ from forebay.tune import Brokers, Workload, check
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import _outages
 from tests.truth.cases import CASES, Case
-from tests.truth.cluster import CLIENT, Cluster
+from tests.truth.cluster import Cluster
 
 TIMEOUT_S = 240.0
 EVENTS = 3_000
 IN_A_VALUE = 3
 """Events of about 300 B that make a value of about 1 kB."""
-OWN = {"client.id": CLIENT, "enable.metrics.push": False}
-"""Beside the settings that are simulated."""
 
 
 class RunFailed(RuntimeError):
@@ -79,7 +77,9 @@ def child(work: Mapping[str, Any]) -> dict[str, Any]:
     case = case_of(work["letter"])
     topic, seed = work["topic"], work["seed"]
     values = {len(value): value for value in values_of_events()} if case.events else None
-    real = ProducerConfig({**case.settings, **OWN, **work["settings"], "bootstrap.servers": work["bootstrap"]})
+    # Another name each time: what a broker remembers of a client's quota is its own.
+    own = {"client.id": f"{topic}-{seed}", "enable.metrics.push": False, "bootstrap.servers": work["bootstrap"]}
+    real = ProducerConfig({**case.settings, **work["settings"], **own})
     with KafkaProducer(real) as producer:
         check.warm_up(producer, topic, case.partitions)
         watched = Watched(producer, SystemClock().now() + check.SOON_MS, case.seconds, values)

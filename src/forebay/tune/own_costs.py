@@ -43,6 +43,8 @@ MANY, SEVERAL = PARTITIONS, 5
 """Batches of a request; requests of a turn."""
 SPAN_MS = 150.0
 REPEATS = 3
+SAMPLE_SIZES = (1, 2_000, 4_000, 8_000, 16_000)
+"""Bytes of the batches of a sample; the first one is a record each."""
 SAMPLE_ROUNDS = 3
 RECORDS = 50_000
 LONE = 50
@@ -243,15 +245,14 @@ def sink() -> Iterator[str]:
 # -- what is kept --------------------------------------------------------------------------------------------
 
 
-def compression_of(
-    values: Sequence[bytes], codec: str, *, level: int | None = None, batch_size: int = 16_384
-) -> Compression:
-    """What a codec leaves of batches of these values, and how long it takes; measured here and now.
+def compression_of(values: Sequence[bytes], codec: str, *, level: int | None = None) -> Compression:
+    """What a codec leaves of batches of these values, small ones and large ones, and how long it takes.
+
+    Measured here and now, so that the time is another one each time.
 
     Args:
         values: of records without keys, in their order.
         codec: as ``compression.type`` names it.
-        batch_size: bytes of records before compression.
 
     Raises:
         TuneError: there are no values.
@@ -259,22 +260,30 @@ def compression_of(
     """
     if not any(values):
         raise TuneError("a sample has values to compress, one a line; there is none")
-    batches, batch = [], bytearray()
-    for value in values:
-        append_record(batch, 0, 0, None, value, ())
-        if len(batch) >= batch_size:
-            batches.append(bytes(batch))
-            batch.clear()
-    if batch:
-        batches.append(bytes(batch))
     found = compressor(CompressionType.of(codec), level)
-    size, left = sum(map(len, batches)), 0
+    ratios = {}
+    for size in SAMPLE_SIZES:
+        batches = batches_of(values, size)
+        before = sum(map(len, batches))
+        ratios[before // len(batches)] = round(sum(len(found.compress([each])) for each in batches) / before, 4)
     fastest = math.inf
     for _ in range(SAMPLE_ROUNDS):
         begun = cpu_ms()
-        left = sum(len(found.compress([each])) for each in batches)
+        for each in batches:
+            found.compress([each])
         fastest = min(fastest, cpu_ms() - begun)
-    return Compression(round(left / size, 4), round(fastest * (1 << 20) / size, 3))
+    return Compression(min(2.0, ratios[max(ratios)]), round(fastest * (1 << 20) / before, 3), tuple(ratios.items()))
+
+
+def batches_of(values: Sequence[bytes], size: int) -> list[bytes]:
+    """The records of batches that have this size or a little more; the last one is left out unless it is alone."""
+    batches, batch = [], bytearray()
+    for value in values:
+        append_record(batch, 0, 0, None, value, ())
+        if len(batch) >= size:
+            batches.append(bytes(batch))
+            batch.clear()
+    return batches if batches else [bytes(batch)]
 
 
 def machine() -> str:

@@ -102,13 +102,32 @@ class Compression:
     """What a codec makes of batches."""
 
     ratio: float
-    """Bytes after it, by those before."""
+    """Bytes after it, by those before; of full batches, if ``by_size`` tells others apart."""
     ms_per_mib: float = 2.0
     """Of one processor."""
+    by_size: tuple[tuple[int, float], ...] = ()
+    """(bytes before it, ratio) of batches that are smaller, in rising order: they have less that repeats."""
 
     def __post_init__(self) -> None:
         number("compression ratio", self.ratio, 0, 2, above=True)
         number("compression ms_per_mib", self.ms_per_mib, 0, 10_000)
+        given = self.by_size.items() if isinstance(self.by_size, Mapping) else self.by_size
+        steps = sorted((whole("compression by_size", _as_number(size), 1), ratio) for size, ratio in given)
+        for _size, ratio in steps:
+            number("compression by_size, ratio", ratio, 0, 100, above=True)
+        _set(self, "by_size", tuple(steps))
+
+    def of(self, size: int) -> float:
+        """The ratio of a batch of so many bytes: between two known sizes in between, by the logarithm of the size."""
+        before: tuple[int, float] | None = None
+        for step in self.by_size:
+            if size <= step[0]:
+                if before is None:
+                    return step[1]
+                place = math.log(size / before[0]) / math.log(step[0] / before[0])
+                return before[1] + place * (step[1] - before[1])
+            before = step
+        return self.ratio if before is None else before[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,8 +373,8 @@ def _burst(given: Any) -> Burst | None:
 def _compression(given: Any) -> Compression | None:
     if given is None or isinstance(given, Compression):
         return given
-    if not isinstance(given, Mapping) or "ratio" not in given or set(given) - {"ratio", "ms_per_mib"}:
-        raise refused("compression", given, "a table with ratio (and ms_per_mib)")
+    if not isinstance(given, Mapping) or "ratio" not in given or set(given) - {"ratio", "ms_per_mib", "by_size"}:
+        raise refused("compression", given, "a table with ratio (and ms_per_mib, by_size)")
     return Compression(**given)
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from forebay.errors import KafkaTimeoutError
 from forebay.testing.clock import ManualClock
-from forebay.tune import Costs
+from forebay.tune import Costs, own_costs
+from forebay.tune._checks import TuneError
 from forebay.tune.own_costs import (
     LEAST_MS,
     MANY,
@@ -122,3 +123,27 @@ def test_the_machine_is_named() -> None:
     name = machine()
     assert "forebay" in name and "Python" in name
     assert options("host:1", linger_ms=5)["linger_ms"] == 5
+
+
+def test_a_sample_says_what_a_codec_leaves_of_small_and_of_large_batches() -> None:
+    values = [b'{"user": %d, "path": "/orders/%d"}' % (number, number % 7) for number in range(2000)]
+    found = own_costs.compression_of(values, "gzip")
+    sizes, ratios = zip(*found.by_size, strict=True)
+    assert len(sizes) == 5
+    assert sizes[0] < 50
+    assert sizes[-1] >= 16_000
+    assert list(ratios) == sorted(ratios, reverse=True)
+    assert found.ratio == ratios[-1] == found.of(sizes[-1]) == found.of(1 << 20)
+    assert ratios[-1] < found.of(sizes[-1] - 5000) < ratios[-2]
+    assert found.ms_per_mib >= 0
+
+
+def test_a_sample_of_few_values_is_one_batch() -> None:
+    found = own_costs.compression_of([b"one"], "gzip")
+    ((_size, ratio),) = found.by_size
+    assert ratio > found.ratio == 2, "a codec's frame is larger than the record"
+
+
+def test_a_sample_without_values_is_refused() -> None:
+    with pytest.raises(TuneError, match="there is none"):
+        own_costs.compression_of([b"", b""], "gzip")

@@ -331,7 +331,11 @@ class NodeService:
 
 
 class Quota:
-    """A producer's quota of bytes, measured over windows of a second as Kafka does (KIP-219).
+    """A producer's quota of bytes, measured as Kafka does (KIP-219).
+
+    A window of the broker begins with the first request after a second, and counts until its last request is 11 s old.
+    The time that a rate is of is at least ten whole windows and what has passed of the newest, so that a quota allows
+    a burst at first.
 
     Args:
         rate: bytes a second.
@@ -339,18 +343,19 @@ class Quota:
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
-        self._windows: deque[tuple[int, int]] = deque()
-        """Second and bytes."""
+        self._windows: deque[list[float]] = deque()
+        """Begin, time of the last request, and bytes."""
 
     def throttle_ms(self, now: float, size: int) -> int:
         """Counts a request; ms that the producer has to pause for."""
-        second = math.floor(now / 1000)
-        while self._windows and self._windows[0][0] <= second - QUOTA_WINDOWS:
-            self._windows.popleft()
-        if self._windows and self._windows[-1][0] == second:
-            size += self._windows.pop()[1]
-        self._windows.append((second, size))
-        total = sum(count for _second, count in self._windows)
-        # As if there had been a whole period before: a quota allows a burst at first.
-        elapsed_ms = max(now - 1000 * self._windows[0][0], 1000 * (QUOTA_WINDOWS - 1))
-        return max(0, math.ceil(1000 * total / self._rate - elapsed_ms))
+        windows = self._windows
+        if not windows or now - windows[-1][0] >= 1000:
+            windows.append([now, now, 0])
+        windows[-1][1] = now
+        windows[-1][2] += size
+        while now - windows[0][1] >= 1000 * QUOTA_WINDOWS:
+            windows.popleft()
+        elapsed = now - windows[0][0]
+        elapsed += 1000 * max(0, QUOTA_WINDOWS - 1 - int(elapsed // 1000))
+        total = sum(count for _begin, _last, count in windows)
+        return max(0, math.ceil(1000 * total / self._rate - elapsed))

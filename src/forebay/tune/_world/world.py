@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -54,7 +54,7 @@ class Simulation(Exception):
 class RatioCompressor(Compressor):
     """Makes of a batch the share of its bytes that the user said, and tells the time that the codec would take."""
 
-    def __init__(self, kind: CompressionType, ratio: float, charge: Any) -> None:
+    def __init__(self, kind: CompressionType, ratio: Callable[[int], float], charge: Any) -> None:
         super().__init__(0)
         self.type = kind
         self._ratio = ratio
@@ -64,7 +64,7 @@ class RatioCompressor(Compressor):
         """As ``Compressor.compress``; the bytes mean nothing."""
         size = sum(len(chunk) for chunk in chunks)
         self._charge(size)
-        return bytes(max(1, round(size * self._ratio)))
+        return bytes(max(1, round(size * self._ratio(size))))
 
     def bound(self, size: int, chunks: int = 1) -> int:
         """As ``Compressor.bound``."""
@@ -140,7 +140,7 @@ class SimulatedProducer:
         def charge(size: int) -> None:
             self._extra_ms += said.ms_per_mib * size / (1 << 20)
 
-        return RatioCompressor(kind, said.ratio, charge)
+        return RatioCompressor(kind, said.of, charge)
 
     # -- turns -------------------------------------------------------------------------------------------
 

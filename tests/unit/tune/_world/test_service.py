@@ -239,8 +239,11 @@ def test_others_take_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_quota_allows_a_burst_and_then_its_rate() -> None:
     quota = Quota(1000)
     assert quota.throttle_ms(0, 9000) == 0
-    assert quota.throttle_ms(100, 2000) == 1000
-    assert quota.throttle_ms(1500, 0) == 1000
+    # Of ten whole windows and the time since the first one began.
+    assert quota.throttle_ms(100, 2000) == 900
+    assert quota.throttle_ms(1500, 0) == 500
+    # The first window is over for as long as it counts, not since it began.
+    assert quota.throttle_ms(11_050, 500) == 450
     assert quota.throttle_ms(11_900, 0) == 0
 
 
