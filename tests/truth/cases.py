@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from forebay.tune import Brokers, Outage, Workload
+from forebay.tune import Brokers, Outage
 
 Place = Literal["one", "three", "slow", "one slow"]
 """The leaders of the topic: one broker; three of them in turn; one whose follower is far away; three, of which the
@@ -41,10 +41,6 @@ class Case:
     outage: Outage | None = None
     quota: int | None = None
     events: bool = False
-
-    def workload(self, topic: str) -> Workload:
-        """The load, for a topic of that name."""
-        return Workload.of({**self.load, "topics": {topic: self.partitions}})
 
     def brokers(self, calibrated: Brokers) -> Brokers:
         """The brokers of its place as they were measured, with its quota and its outage."""

@@ -107,11 +107,10 @@ def case_of(letter: str) -> Case:
 
 def load_of(case: Case, topic: str) -> Workload:
     """The load of the case; that of events has their sizes."""
+    table = {**case.load, "topics": {topic: case.partitions}}
     if case.events:
-        sizes = [*dict.fromkeys(len(value) for value in values_of_events())]
-        load = {**case.load, "sizes": sizes, "topics": {topic: case.partitions}}
-        return Workload.of(load)
-    return case.workload(topic)
+        table["sizes"] = [*dict.fromkeys(len(value) for value in values_of_events())]
+    return check.load_of(Workload.of(table), topic, case.partitions)
 
 
 def measured(cluster: Cluster, case: Case, topic: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:

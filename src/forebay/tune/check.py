@@ -141,7 +141,7 @@ def comparison_text(rows: list[Row], measured: Measured) -> str:
 
 
 def load_of(load: Workload, topic: str, partitions: int) -> Workload:
-    """The load with its one topic under another name.
+    """The load with its one topic under another name; each record has the callback that times it.
 
     Raises:
         TuneError: it cannot be sent by one producer to this topic.
@@ -153,7 +153,7 @@ def load_of(load: Workload, topic: str, partitions: int) -> Workload:
     ((name, count),) = load.topics
     if count != partitions:
         raise TuneError(f"topic {topic} has {partitions} partitions; topic {name} of the load has {count}")
-    streams = [replace(stream, topic=None) for stream in load.streams]
+    streams = [replace(stream, topic=None, callbacks=True) for stream in load.streams]
     return Workload(streams, topics={topic: partitions}, compression=load.compression)
 
 

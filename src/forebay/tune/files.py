@@ -33,6 +33,7 @@ STREAM = (
     "threads",
     "callers",
     "think_ms",
+    "callbacks",
 )
 BROKER = (
     "rtt_ms",

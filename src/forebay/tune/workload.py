@@ -151,6 +151,8 @@ class Stream:
     """``open``: records come whatever happens, and those that find no free thread wait for one.  ``closed``: a thread
     makes its next record ``think_ms`` after its call returned, and ``rate`` is not looked at."""
     think_ms: float = 0.0
+    callbacks: bool = False
+    """Each record has a callback of its own, which takes memory of ``buffer.memory``, too."""
 
     def __post_init__(self) -> None:
         _set(self, "rate", _rate(self.rate))
@@ -161,6 +163,8 @@ class Stream:
         choice("callers", self.callers, CALLERS)
         whole("threads", self.threads, 1, 1000)
         number("think_ms", self.think_ms, 0, 3_600_000)
+        if not isinstance(self.callbacks, bool):
+            raise refused("callbacks", self.callbacks, "true or false")
         _set(self, "burst", _burst(self.burst))
         _set(self, "partitions", tuple(number("partitions share", share, 0) for share in self.partitions))
         if self.partitions and sum(self.partitions) <= 0:

@@ -80,6 +80,7 @@ def test_it_does_not_change() -> None:
         ({"partitions": [1.0] * 13}, "at most 12 shares for topic topic"),
         ({"burst": {"on_ms": 5}}, "a table with on_ms and off_ms"),
         ({"arrivals": "posson"}, "one of poisson, regular (did you mean 'poisson'?)"),
+        ({"callbacks": "yes"}, "callbacks is 'yes'; it must be true or false"),
         ({"callers": "closed"}, "think_ms is 0.0; it must be above 0 for closed callers"),
         ({"threads": 0}, "threads is 0"),
         ({"topic": "other"}, "topic is 'other'; it must be one of topic"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from bisect import bisect
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, cycle
 from typing import Any, Protocol
 
@@ -149,6 +150,10 @@ def records(stream: Stream, topics: tuple[str, ...], seed: str, begin: float, en
     return zip(due, topic, value, key, partition, strict=False)
 
 
+def _settled(due: float, report: Any) -> None:
+    """A callback that is there for the memory that it takes."""
+
+
 class Caller(Ticket):
     """One thread.  Threads of a stream share its records: who is free takes the next one.
 
@@ -160,6 +165,7 @@ class Caller(Ticket):
         record_ms: what a call takes.
         wake_ms: from the end of a wait until the thread runs.
         shifts: what a call was held delays all later records, as it did those that were recorded.
+        callbacks: each record has a callback of its own.
     """
 
     def __init__(
@@ -172,6 +178,7 @@ class Caller(Ticket):
         wake_ms: float,
         end: float,
         shifts: bool = False,
+        callbacks: bool = False,
     ) -> None:
         super().__init__()
         self.held_since: float | None = None
@@ -185,6 +192,7 @@ class Caller(Ticket):
         self._costs = (record_ms, wake_ms)
         self._end = end
         self._shifts = shifts
+        self._callbacks = callbacks
         self._shift_ms = 0.0
         self._pending: PendingSend | None = None
         self._woken = False
@@ -212,7 +220,8 @@ class Caller(Ticket):
         while self.record is not None and now < self._end:
             due, topic, value, key, partition = self.record
             due = now if self._think_ms is not None else due
-            future = try_send(topic, value, key, None, partition, None, on_delivery=None)
+            callback = partial(_settled, due) if self._callbacks else None
+            future = try_send(topic, value, key, None, partition, None, on_delivery=callback)
             if future is None:
                 self._hold(due, now)
                 return
@@ -239,7 +248,8 @@ class Caller(Ticket):
         self.record = (due, topic, value, key, partition)
         self.held_since = now
         record = ProducerRecord(topic, value, key, partition=partition)
-        self._pending = PendingSend(self._producer.path, record, None)
+        callback = partial(_settled, due) if self._callbacks else None
+        self._pending = PendingSend(self._producer.path, record, callback)
         # A little later, because a sum of times may end just before the limit.
         self._agenda.at(now + self._pending.left() + SOON_MS, self._step, self._pending)
         self._step(self._pending)

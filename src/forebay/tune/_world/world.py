@@ -374,6 +374,7 @@ class World:
                         record_ms=self.costs.record,
                         wake_ms=self.costs.wake,
                         end=end,
+                        callbacks=stream.callbacks,
                     )
                     self.callers.append(caller)
                     caller.begin(begin + chance.random() * stream.think_ms if closed else begin)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from forebay.tune import Brokers, Outage, Workload, predict
 from forebay.tune._world.callers import due_times, keys, numbers, partitions, records, values
 from forebay.tune.workload import Cycle, Keys, Lognormal, Mix, Stream
 
@@ -93,3 +94,12 @@ def test_records_of_closed_callers_are_there_from_the_beginning() -> None:
     wanted = stream(callers="closed", think_ms=5, partitions=[1.0])
     found = list(islice(records(wanted, ("a",), "1", 7.0, 1000.0), 3))
     assert [(due, key, partition) for due, _topic, _value, key, partition in found] == [(7.0, None, 0)] * 3
+
+
+def test_callbacks_of_their_own_take_memory() -> None:
+    def peak(*, callbacks: bool) -> int:
+        load = Workload([Stream(rate=2000, sizes=100, callbacks=callbacks)])
+        away = Brokers.alike(1, [Outage(node=1, seconds=(0.0, 1.0))])
+        return predict(load, {}, brokers=away, seconds=1).pool.peak
+
+    assert peak(callbacks=True) > 1.5 * peak(callbacks=False)
