@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from forebay._insight.values import ProducerDescription
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.top import look, sockets
-from forebay.tune import Brokers, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
+from forebay.tune import Brokers, Compression, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
 from forebay.tune._checks import choice
+from forebay.tune.advice import CODEC as PROPOSED_CODEC
 from forebay.tune.files import TEMPLATE, Document, in_file, read
 from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
 from forebay.tune.text import advice_text, prediction_text
@@ -49,11 +50,14 @@ class Question(NamedTuple):
     settings: dict[str, Any]
 
 
-def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None = None) -> Question:
-    """A file with other settings, and other parts of its goal.
+def asked(
+    path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None = None, sample: str | None = None
+) -> Question:
+    """A file with other settings, other parts of its goal, and the compression that a sample of values shows.
 
     Raises:
         ConfigError: something in the file, an option or a part of the goal is not right.
+        CommandError: the sample cannot be read.
     """
     if is_trace(path):
         load = Workload.replaying(Trace.open(path))
@@ -64,6 +68,8 @@ def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None 
     settings: dict[str, Any] = {**({} if load.trace is None else load.trace.settings), **document.settings}
     for name, value in changed.items():
         settings[name.replace("_", ".")] = value
+    if sample is not None:
+        load = load.compressed(sampled(sample, str(settings.get("compression.type", "none"))))
     wanted: dict[str, Any] = {**document.goal, **{name: _of_goal(value) for name, value in (goal or {}).items()}}
     return Question(
         load,
@@ -71,6 +77,20 @@ def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None 
         in_file(path, lambda: goal_of(wanted)),
         settings,
     )
+
+
+def sampled(path: str, codec: str) -> Compression:
+    """What a codec leaves of the lines of a file; without a codec in use, that which is proposed.
+
+    Raises:
+        CommandError: the file cannot be read.
+        ConfigError: it has no lines, or there is no such codec.
+    """
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+    return own_costs.compression_of(lines, PROPOSED_CODEC if codec == "none" else codec)
 
 
 def goal_of(given: Mapping[str, Any]) -> Goal:
@@ -104,6 +124,7 @@ def advised(
     as_json: bool,
     seed: int,
     properties: str | None,
+    sample: str | None = None,
 ) -> int:
     """Looks for better settings for the load of a file; the exit code.
 
@@ -111,7 +132,7 @@ def advised(
         ConfigError: something in the file, or an option, is not right.
         CommandError: the file of properties cannot be written.
     """
-    question = asked(path, changed, goal)
+    question = asked(path, changed, goal, sample)
     load, brokers, wanted, settings = question
     found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed)
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
@@ -132,13 +153,14 @@ def predicted(
     as_json: bool,
     seed: int,
     seconds: float | None,
+    sample: str | None = None,
 ) -> int:
     """Simulates the load of a file with its settings and ``changed`` ones; the exit code.
 
     Raises:
         ConfigError: something in the file, or an option, is not right.
     """
-    load, brokers, goal, settings = asked(path, changed)
+    load, brokers, goal, settings = asked(path, changed, sample=sample)
     found = predict(load, settings, brokers=brokers, costs=costs_kept(), seed=seed, seconds=seconds)
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
     return OK if found.served and not goal.broken(found.figures()) else FAILED

@@ -15,6 +15,9 @@ from forebay.cli.properties import pairs
 from forebay.cli.shared import cluster_config, confirmed, show_alone, write
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
+SAMPLE = click.option(
+    "--sample", metavar="FILE", help="Values, one a line: what compression leaves of batches is measured on them."
+)
 
 
 @click.group(invoke_without_command=True)
@@ -36,12 +39,15 @@ def init(path: str | None) -> int:
 @tune.command()
 @click.argument("path", metavar="FILE")
 @click.option("-X", "options", multiple=True, metavar="NAME=VALUE", help="A setting that replaces the file's.")
+@SAMPLE
 @click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
 @click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
-def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None) -> int:
+def predict(
+    path: str, options: Sequence[str], *, sample: str | None, as_json: bool, seed: int, seconds: float | None
+) -> int:
     """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
 
     The exit code is 1 if the load is not served, or a limit of the goal is not kept.
@@ -49,20 +55,28 @@ def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seco
     from forebay.cli import tune as command
 
     changed = pairs(options, "-X")
-    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds)
+    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds, sample=sample)
 
 
 @tune.command()
 @click.argument("path", metavar="FILE")
 @click.option("-X", "options", multiple=True, metavar="NAME=VALUE", help="A setting that replaces the file's.")
 @click.option("--goal", "goals", multiple=True, metavar="NAME=VALUE", help="A part of the goal, such as p99_ms=20.")
+@SAMPLE
 @click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
 @click.option("--properties", metavar="FILE", help="Write the settings that are proposed into this file.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
 def advise(
-    path: str, options: Sequence[str], goals: Sequence[str], *, as_json: bool, properties: str | None, seed: int
+    path: str,
+    options: Sequence[str],
+    goals: Sequence[str],
+    *,
+    sample: str | None,
+    as_json: bool,
+    properties: str | None,
+    seed: int,
 ) -> int:
     """Look for better settings for the load of FILE, and say why and at what price.
 
@@ -71,7 +85,9 @@ def advise(
     from forebay.cli import tune as command
 
     changed, goal = pairs(options, "-X"), pairs(goals, "--goal")
-    return command.advised(path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties)
+    return command.advised(
+        path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties, sample=sample
+    )
 
 
 @tune.command()

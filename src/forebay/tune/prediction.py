@@ -246,5 +246,6 @@ def _assumptions(load: Workload, costs: Costs) -> tuple[str, ...]:
     if costs == Costs():
         said.append("the times of the client's own work are guesses")
     if load.compression is not None:
-        said.append(f"every batch compresses to {load.compression.ratio:g} of its bytes")
+        which = "a full" if load.compression.by_size else "every"
+        said.append(f"{which} batch compresses to {load.compression.ratio:g} of its bytes")
     return tuple(said)

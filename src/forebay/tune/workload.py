@@ -296,6 +296,12 @@ class Workload:
         """Records a second of one producer."""
         return sum(stream.mean_rate for stream in self.streams)
 
+    def compressed(self, compression: Compression) -> Self:
+        """The same load whose batches compress so."""
+        return type(self)(
+            self.streams, topics=self.topics, producers=self.producers, compression=compression, trace=self.trace
+        )
+
     def scaled(self, factor: float) -> Self:
         """The same load with so many times the records; closed callers think for so much less."""
         number("factor", factor, 0, 1000, above=True)

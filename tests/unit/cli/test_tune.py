@@ -210,3 +210,22 @@ def test_several_topics_are_written_as_streams() -> None:
     text = command.file_text([more])
     assert topic.acknowledged == 1000
     assert text.count("[[load.stream]]") == 2 and 'topic = "b"' in text and "producers = 1" in text
+
+
+def test_a_sample_says_how_batches_compress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, sample = written(tmp_path), tmp_path / "values.jsonl"
+    sample.write_bytes(b"".join(b'{"order": %d, "state": "placed"}\n' % number for number in range(2000)))
+    arguments = ["tune", "predict", path, "-X", "compression.type=gzip", "--seconds", "1", "--json", "--sample"]
+    assert execute([*arguments, str(sample)]) == 0
+    small, plain = json.loads(capsys.readouterr().out), execute([*arguments[:3], "--seconds", "1", "--json"])
+    assert plain == 0
+    assert small["bytes_s"] < 0.8 * json.loads(capsys.readouterr().out)["bytes_s"]
+    assert "a full batch compresses to 0.0" in str(small["assumptions"])
+    assert execute([*arguments, str(tmp_path / "none")]) == 2
+    assert "none cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_sample_without_a_codec_is_of_the_codec_that_is_proposed(tmp_path: Path) -> None:
+    sample = tmp_path / "values.txt"
+    sample.write_bytes(b"order placed\n" * 1000)
+    assert command.sampled(str(sample), "none").ratio == command.sampled(str(sample), "zstd").ratio
