@@ -9,9 +9,10 @@ not seen.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.truth.cases import CASES, Case
 from tests.truth.cluster import Cluster, cluster
 from tests.truth.run import RunFailed, case_of, measured, values_of_events
 from tests.truth.table import Figures, Row
+from tests.truth.use import used
 from tests.truth.wrong import MODELS, Wrong
 from tools.kafka import KAFKA_VERSION, JarsUnavailable, KafkaFailed
 
@@ -38,6 +40,8 @@ def main() -> int:
     cases = [case_of(letter) for letter in letters]
     if options.again is None:
         try:
+            if options.advice:
+                return advised(cases, options)
             kept = record(cases, options)
         except (JarsUnavailable, KafkaFailed, RunFailed) as error:
             print(f"truth: {error}", file=sys.stderr)
@@ -65,6 +69,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--to", type=Path, metavar="FILE", help="keep what was measured")
     parser.add_argument("--again", type=Path, metavar="FILE", help="judge what was kept; no broker is needed")
     parser.add_argument("--wrong", action="store_true", help="the wrong models, too")
+    parser.add_argument("--advice", action="store_true", help="run what is proposed beside the defaults, instead")
+    parser.add_argument("--grid", type=int, default=0, metavar="N", help="and N settings that are drawn")
     return parser.parse_args()
 
 
@@ -72,11 +78,7 @@ def record(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]
     """Calibrates, and runs every case; what was measured, as JSON has it."""
     costs = own_costs.measured()
     compression = own_costs.compression_of(values_of_events(), "zstd")
-    with cluster(options.version, heap_mb=512) as kafka:
-        warm = case_of(WARM_UP)
-        measured(kafka, warm, kafka.topic(warm.place, warm.partitions), 0, warm.settings)
-        for case in cases:
-            kafka.brokers(case.place)
+    with started(cases, options) as kafka:
         runs = {case.letter: list(runs_of(kafka, case, options)) for case in cases}
         places = {place: [asdict(node) for node in found.nodes] for place, found in kafka.calibrations().items()}
     return {
@@ -86,6 +88,30 @@ def record(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]
         "places": places,
         "runs": runs,
     }
+
+
+def advised(cases: Sequence[Case], options: argparse.Namespace) -> int:
+    """Prints what became of each advice; status 1 if one was bad."""
+    costs = own_costs.measured()
+    compression = own_costs.compression_of(values_of_events(), "zstd")
+    bad = 0
+    with started(cases, options) as kafka:
+        for case in cases:
+            found = used(kafka, case, costs, compression, runs=options.runs, seed=options.seed, drawn=options.grid)
+            print(found.text(), flush=True)
+            bad += not found.good
+    return 1 if bad else 0
+
+
+@contextlib.contextmanager
+def started(cases: Sequence[Case], options: argparse.Namespace) -> Iterator[Cluster]:
+    """Brokers that are warm, and calibrated for these cases."""
+    with cluster(options.version, heap_mb=512) as kafka:
+        warm = case_of(WARM_UP)
+        measured(kafka, warm, kafka.topic(warm.place, warm.partitions), 0, warm.settings)
+        for case in cases:
+            kafka.brokers(case.place)
+        yield kafka
 
 
 def runs_of(kafka: Cluster, case: Case, options: argparse.Namespace) -> list[dict[str, Any]]:

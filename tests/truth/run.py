@@ -79,7 +79,7 @@ def child(work: Mapping[str, Any]) -> dict[str, Any]:
     values = {len(value): value for value in values_of_events()} if case.events else None
     # Another name each time: what a broker remembers of a client's quota is its own.
     own = {"client.id": f"{topic}-{seed}", "enable.metrics.push": False, "bootstrap.servers": work["bootstrap"]}
-    real = ProducerConfig({**case.settings, **work["settings"], **own})
+    real = ProducerConfig({**work["settings"], **own})
     with KafkaProducer(real) as producer:
         check.warm_up(producer, topic, case.partitions)
         watched = Watched(producer, SystemClock().now() + check.SOON_MS, case.seconds, values)
@@ -117,7 +117,7 @@ def measured(cluster: Cluster, case: Case, topic: str, seed: int, settings: Mapp
     """The figures of one run.
 
     Args:
-        settings: beside those of the case.
+        settings: of the producer.
 
     Raises:
         RunFailed: the process ended without any.

@@ -386,7 +386,7 @@ class World:
         for number, producer in enumerate(self.producers):
             offset_s = chance.random() * trace.seconds if is_part or number > 0 else 0.0
             source = trace.replay(begin, end, offset_s)
-            costs = {"record_ms": self.costs.record, "wake_ms": self.costs.wake}
+            costs: dict[str, Any] = {"record_ms": self.costs.record, "wake_ms": self.costs.wake}
             caller = Caller(producer, source, think_ms=None, **costs, end=end, shifts=True)
             self.callers.append(caller)
             caller.begin(begin)

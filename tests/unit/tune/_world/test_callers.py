@@ -98,7 +98,7 @@ def test_records_of_closed_callers_are_there_from_the_beginning() -> None:
 
 def test_callbacks_of_their_own_take_memory() -> None:
     def peak(*, callbacks: bool) -> int:
-        load = Workload([Stream(rate=2000, sizes=100, callbacks=callbacks)])
+        load = Workload([Stream(rate=2000, sizes=Cycle((100,)), callbacks=callbacks)])
         away = Brokers.alike(1, [Outage(node=1, seconds=(0.0, 1.0))])
         return predict(load, {}, brokers=away, seconds=1).pool.peak
 
