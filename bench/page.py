@@ -51,6 +51,7 @@ class Bars(NamedTuple):
 
 RATE = Bars("Records per second", "records_per_s", "thousands/s", 1e-3)
 CPU = Bars("Client CPU", "cpu_s_per_million", "CPU seconds per million records")
+LATENCY = (Bars("Median", "p50", "ms"), Bars("99th percentile", "p99", "ms"), Bars("99.9th", "p99.9", "ms"))
 SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "peers": ("The peers, a real broker", (CPU, RATE)),
     "peers-sink": ("The peers, a sink that only acknowledges", (RATE, CPU)),
@@ -67,8 +68,8 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         "Compressed JSON events",
         (RATE, CPU, Bars("Size", "wire_bytes_a_record", "bytes a record on the wire")),
     ),
-    "latency": ("Latency, a real broker", (Bars("99th percentile", "p99", "ms"),)),
-    "latency-sink": ("Latency, a sink that only acknowledges", (Bars("99th percentile", "p99", "ms"),)),
+    "latency": ("Latency, a real broker", LATENCY),
+    "latency-sink": ("Latency, a sink that only acknowledges", LATENCY),
     "sender": (
         "The sender's thread",
         (
