@@ -19,6 +19,7 @@ from bench.in_flight import Delay
 from forebay.config import ProducerConfig
 from forebay.tune import Brokers, check
 from forebay.tune.calibrate import Calibration, calibrate
+from tests.support.pace import HANG_S
 from tests.truth.cases import NODES, SLOW_MS, Case, Place
 from tools.kafka import Listener, RealKafka
 
@@ -32,7 +33,6 @@ PROPERTIES = {
     # A silent broker keeps the lead of its partitions.
     "broker.session.timeout.ms": "120000",
 }
-TIMEOUT_S = 30.0
 
 
 class Cluster:
@@ -56,7 +56,7 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         replicas = [self._replicas(place, partition) for partition in range(partitions)]
         made = admin.create_topics([NewTopic(name, num_partitions=partitions, replica_assignment=replicas)])
-        made[name].result(TIMEOUT_S)
+        made[name].result(HANG_S)
         # Returns when every leader answers for its partitions; the topic is there.
         self.kafka.create_topic(name, partitions)
         return name

@@ -24,10 +24,10 @@ from forebay.producer import KafkaProducer
 from forebay.tune import Brokers, Workload, check
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import _outages
+from tests.support.pace import PROGRAM_S
 from tests.truth.cases import CASES, Case
 from tests.truth.cluster import Cluster
 
-TIMEOUT_S = 240.0
 EVENTS = 3_000
 IN_A_VALUE = 3
 """Events of about 300 B that make a value of about 1 kB."""
@@ -142,7 +142,7 @@ def measured(cluster: Cluster, case: Case, topic: str, seed: int, settings: Mapp
         for line in process.stdout:
             begun.set()
             last = line
-        status = process.wait(TIMEOUT_S)
+        status = process.wait(PROGRAM_S)
     begun.set()
     if silence is not None:
         silence.join()
