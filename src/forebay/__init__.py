@@ -12,6 +12,7 @@ from forebay._interpreted import implementation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forebay._delivery.future import RecordFuture
+    from forebay._insight.advising import LiveAdvice
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.version import VERSION as __version__
     from forebay.admin import AdminClient
@@ -58,6 +59,7 @@ __all__ = [
     "KafkaError",
     "KafkaProducer",
     "KafkaTimeoutError",
+    "LiveAdvice",
     "OffsetAndMetadata",
     "ProducerClosedError",
     "ProducerConfig",
@@ -93,6 +95,7 @@ _HOMES = {
     "KafkaError": "errors",
     "KafkaProducer": "producer.threads",
     "KafkaTimeoutError": "errors",
+    "LiveAdvice": "_insight.advising",
     "OffsetAndMetadata": "model",
     "ProducerClosedError": "errors",
     "ProducerConfig": "config",

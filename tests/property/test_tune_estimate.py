@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.tune.estimate import Estimate, estimate
-from forebay.tune.node import NodeCost, NodeLoad, Settings
+from forebay._closed_forms.estimate import Estimate, estimate
+from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
 from forebay.tune.outages import Outage, through
 from tests.property.profile import seeded
 

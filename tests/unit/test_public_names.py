@@ -32,6 +32,7 @@ from tests.unit.admin.world import AdminWorld
 
 PRODUCER = {
     "abort_transaction",
+    "advise",
     "begin_transaction",
     "client_id",
     "client_instance_id",

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from forebay.tune.latency import uniform
-from forebay.tune.packing import Packing, at_most
-from forebay.tune.queueing import Arrivals
+from forebay._closed_forms.latency import uniform
+from forebay._closed_forms.packing import Packing, at_most
+from forebay._closed_forms.queueing import Arrivals
 
 STEPS = 40
 """Pieces into which the time of a cycle is cut."""

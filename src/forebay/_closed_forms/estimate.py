@@ -10,11 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from forebay.errors import IllegalArgumentError
-from forebay.tune.cycles import ONE, Cycle, cycle
-from forebay.tune.latency import Latency, latency, later_of, mixed, uniform, waiting
-from forebay.tune.node import BATCH_OVERHEAD, MIB, STAYS, NodeCost, NodeLoad, NodeRequests, Settings
-from forebay.tune.queueing import (
+from forebay._closed_forms.cycles import ONE, Cycle, cycle
+from forebay._closed_forms.latency import Latency, latency, later_of, mixed, uniform, waiting
+from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, STAYS, NodeCost, NodeLoad, NodeRequests, Settings
+from forebay._closed_forms.queueing import (
     NONE,
     Arrivals,
     Wait,
@@ -25,6 +24,7 @@ from forebay.tune.queueing import (
     slot_gap,
     slot_waits,
 )
+from forebay.errors import IllegalArgumentError
 
 ROUNDS = 6
 """Of the iteration for requests that grow while they wait."""
@@ -102,24 +102,29 @@ def estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings) -> 
 
     Under overload the figures are those of a node that is as busy as it can be, and the latency is infinite.
     """
-    used = [(load, cost) for load, cost in nodes if load.rate > 0]
+    return estimate_alike([(1, load, cost) for load, cost in nodes], settings)
+
+
+def estimate_alike(groups: Sequence[tuple[int, NodeLoad, NodeCost]], settings: Settings) -> Estimate:
+    """As ``estimate``, for groups of so many nodes that are alike; one of each is looked at, and is in ``nodes``."""
+    used = [(count, load, cost) for count, load, cost in groups if load.rate > 0]
     if not used:
         raise IllegalArgumentError("rate must be above 0 for at least one node, all are 0")
-    filling = math.fsum(load.rate for load, _ in used if load.partition_shares is None)
-    found = tuple(_Steps(load, cost, settings, filling).estimate() for load, cost in used)
-    rate = math.fsum(node.rate for node in found)
-    batches = math.fsum(node.requests * node.batches_request for node in found)
+    filling = math.fsum(count * load.rate for count, load, _ in used if load.partition_shares is None)
+    found = [(count, _Steps(load, cost, settings, filling).estimate()) for count, load, cost in used]
+    rate = math.fsum(count * node.rate for count, node in found)
+    batches = math.fsum(count * node.requests * node.batches_request for count, node in found)
     return Estimate(
-        nodes=found,
-        latency=mixed([(node.rate / rate, node.latency) for node in found]),
-        requests=math.fsum(node.requests for node in found),
+        nodes=tuple(node for _, node in found),
+        latency=mixed([(count * node.rate / rate, node.latency) for count, node in found]),
+        requests=math.fsum(count * node.requests for count, node in found),
         records_batch=rate / batches,
-        fill=math.fsum(node.fill * node.requests * node.batches_request for node in found) / batches,
-        pool=math.fsum(node.pool_steady for node in found),
-        bytes=math.fsum(node.bytes for node in found),
-        busy=max(node.busy for node in found),
-        used=max(node.used for node in found),
-        overload=any(node.overload for node in found),
+        fill=math.fsum(count * node.fill * node.requests * node.batches_request for count, node in found) / batches,
+        pool=math.fsum(count * node.pool_steady for count, node in found),
+        bytes=math.fsum(count * node.bytes for count, node in found),
+        busy=max(node.busy for _, node in found),
+        used=max(node.used for _, node in found),
+        overload=any(node.overload for _, node in found),
     )
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from forebay._closed_forms.cycles import ONE, Group, batches_of, grouped
+from forebay._closed_forms.packing import Packing, full_batches
 from forebay.errors import IllegalArgumentError
-from forebay.tune.cycles import ONE, Group, batches_of, grouped
-from forebay.tune.packing import Packing, full_batches
 
 BATCH_OVERHEAD = 61
 """Bytes of a batch's header."""

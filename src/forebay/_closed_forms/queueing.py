@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from forebay.tune.packing import at_most
+from forebay._closed_forms.packing import at_most
 
 NEVER = 1e-9
 CELLS = 20

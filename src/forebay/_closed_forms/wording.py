@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forebay.tune.node import MIB, Settings
+from forebay._closed_forms.node import MIB, Settings
 
 KIB = 1 << 10
 OPTIONS = {

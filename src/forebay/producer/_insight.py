@@ -14,6 +14,7 @@ from forebay.errors._base import own_copy
 if TYPE_CHECKING:
     import os
 
+    from forebay._insight.advising import LiveAdvice
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.times import Seconds
     from forebay._transactions.result import TransactionalResult
@@ -51,6 +52,25 @@ class Insight:
         from forebay._insight.reading import describe  # only those who look
 
         return describe(self._parts)
+
+    def advise(self, *, p99_ms: float | None = None) -> LiveAdvice:
+        """What closed forms say of this producer's settings, out of its own metrics of the last minute.
+
+        It is made for ``print``, and has all of it as values.  It takes some milliseconds; nothing is simulated, no
+        broker is asked, and no thread is started.  ``forebay tune advise`` knows more, of a trace that ``record_trace``
+        writes.
+
+        Args:
+            p99_ms: what the 99th percentile of the latency may come to, in ms; None: what it is now.  Within it the
+                settings with the fewest requests are looked for.
+
+        Raises:
+            IllegalArgumentError: ``p99_ms`` is no number above 0.
+        """
+        self._check_not_forked()
+        from forebay._insight.advising import advise  # only those who ask
+
+        return advise(self._parts, p99_ms)
 
     def record_trace(self, path: str | os.PathLike[str], *, seconds: Seconds, share: float = 1.0) -> None:
         """Records what comes to this producer and what becomes of it, for ``forebay tune``; returns at once.

@@ -39,6 +39,7 @@ from forebay.producer._sender_calls import Warming
 if TYPE_CHECKING:
     import os
 
+    from forebay._insight.advising import LiveAdvice
     from forebay._insight.values import ProducerDescription
     from forebay._runtime.times import Seconds, Timestamp
     from forebay.config._typed import ProducerOptions
@@ -117,6 +118,10 @@ class AsyncKafkaProducer(AsyncTransactionalCalls, FromSources):
     def describe(self) -> ProducerDescription:
         """The inside of the producer; see ``KafkaProducer.describe``."""
         return self._producer.describe()
+
+    def advise(self, *, p99_ms: float | None = None) -> LiveAdvice:
+        """As ``KafkaProducer.advise``; it takes some milliseconds of the loop."""
+        return self._producer.advise(p99_ms=p99_ms)
 
     def record_trace(self, path: str | os.PathLike[str], *, seconds: Seconds, share: float = 1.0) -> None:
         """As ``KafkaProducer.record_trace``; it waits for nothing."""

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from forebay._closed_forms.estimate import estimate
+from forebay._closed_forms.node import Settings
+from forebay._closed_forms.wording import OPTIONS, options_of
 from forebay.config import ProducerConfig
 from forebay.tune import outages as away
 from forebay.tune import predict, span
 from forebay.tune.brokers import Brokers
-from forebay.tune.estimate import estimate
 from forebay.tune.figures import Figures, Objective, Variation
 from forebay.tune.files import SIMULATED
-from forebay.tune.node import Settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
 from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, grid
-from forebay.tune.wording import OPTIONS, options_of
 
 if TYPE_CHECKING:
     from forebay.tune._world.costs import Costs

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
+from forebay._closed_forms.node import Settings
 from forebay.errors import IllegalArgumentError
-from forebay.tune.node import Settings
 
 PENALTY = 10.0
 """What a broken limit costs: to be over it by a tenth is as bad as twice the present value of what is to be least."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from forebay._closed_forms.estimate import Estimate, NodeEstimate
+from forebay._closed_forms.node import MIB, Settings
 from forebay.errors import IllegalArgumentError
-from forebay.tune.estimate import Estimate, NodeEstimate
-from forebay.tune.node import MIB, Settings
 
 
 @dataclass(frozen=True, slots=True)

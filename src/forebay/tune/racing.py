@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from forebay._closed_forms.node import Settings
 from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of
-from forebay.tune.node import Settings
 
 T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 95 % on both sides, by degrees of freedom from 1."""

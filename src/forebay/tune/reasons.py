@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from forebay.tune.estimate import Estimate, NodeEstimate
+from forebay._closed_forms.estimate import Estimate, NodeEstimate
+from forebay._closed_forms.wording import Facts, Value, changed
 from forebay.tune.figures import Broken, Objective
 from forebay.tune.outages import Outage, through
 from forebay.tune.search import Outcome
-from forebay.tune.wording import Facts, Value, changed
 
 NOTABLE = 0.02
 """A smaller change of a figure is not spoken of."""

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from forebay._accumulator.partitioner import key_partition
+from forebay._closed_forms.node import NodeCost, NodeLoad
 from forebay._records.batch_v2 import exact_record_size
 from forebay.tune._world.callers import records
-from forebay.tune.node import NodeCost, NodeLoad
 
 if TYPE_CHECKING:
     from forebay.tune.brokers import Broker, Brokers

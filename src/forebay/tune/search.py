@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal
 
-from forebay.tune.estimate import Estimate
+from forebay._closed_forms.estimate import Estimate
+from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, Settings
 from forebay.tune.figures import MOST_EXCESS, PENALTY, Broken, Figures, Objective, Simulate, Variation
-from forebay.tune.node import BATCH_OVERHEAD, MIB, Settings
 from forebay.tune.outages import Outage, fitted
 from forebay.tune.racing import Effort, Paired, Race, RunKey
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
-from forebay.tune.node import NodeCost, NodeLoad, Settings
+from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
 
 SHARES = {1: (1.0,), 2: (0.62, 0.38), 3: (0.45, 0.34, 0.21)}
 PARTITIONS = {1: (1,), 2: (5, 3), 3: (4, 3, 2)}

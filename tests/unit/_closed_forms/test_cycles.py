@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from forebay.tune.cycles import ONE, Cycle, Group, batches_of, cycle, grouped
-from forebay.tune.estimate import estimate
-from forebay.tune.latency import latency
-from forebay.tune.node import NodeCost, NodeLoad, Settings
-from forebay.tune.packing import Packing, full_batches
+from forebay._closed_forms.cycles import ONE, Cycle, Group, batches_of, cycle, grouped
+from forebay._closed_forms.estimate import estimate
+from forebay._closed_forms.latency import latency
+from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
+from forebay._closed_forms.packing import Packing, full_batches
 
 CYCLES = 4000
 

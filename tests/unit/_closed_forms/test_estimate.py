@@ -6,11 +6,11 @@ import math
 
 import pytest
 
+from forebay._closed_forms.estimate import Estimate, estimate
+from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
 from forebay.errors import IllegalArgumentError
-from forebay.tune.estimate import Estimate, estimate
-from forebay.tune.node import NodeCost, NodeLoad, Settings
 from tests.support.examples import examples
-from tests.unit.tune.loads import Nodes, drawn
+from tests.unit._closed_forms.loads import Nodes, drawn
 from tests.unit.tune.simulation import Measured, measured
 
 FAST = NodeCost(rtt_ms=1.0, fixed_ms=0.4, per_mib_ms=3.0)

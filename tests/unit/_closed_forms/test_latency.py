@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from forebay.tune.latency import latency, later_of, mixed, uniform, waiting
+from forebay._closed_forms.latency import latency, later_of, mixed, uniform, waiting
 
 
 def test_quantiles_are_points() -> None:

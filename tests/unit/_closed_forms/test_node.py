@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, NodeRequests, Settings
 from forebay.errors import IllegalArgumentError
-from forebay.tune.node import MIB, NodeCost, NodeLoad, NodeRequests, Settings
 
 SIZES = ((100.0, 0.5), (300.0, 0.5))
 COST = NodeCost(rtt_ms=2.0, fixed_ms=1.0, per_mib_ms=10.0, bandwidth=1e6)

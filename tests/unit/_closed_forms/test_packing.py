@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from forebay.tune.packing import at_most, full_batches, reaches
+from forebay._closed_forms.packing import at_most, full_batches, reaches
 
 IN_TURN = ((5010.0, 0.5), (12010.0, 0.5))
 

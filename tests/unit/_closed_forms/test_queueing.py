@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from forebay.tune.latency import latency
-from forebay.tune.queueing import (
+from forebay._closed_forms.latency import latency
+from forebay._closed_forms.queueing import (
     NONE,
     Arrivals,
     Wait,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from forebay._closed_forms.node import MIB, Settings
+from forebay._closed_forms.wording import Facts, changed, doubts, option_value, options_of, plain, size
 from forebay.config import ProducerConfig
-from forebay.tune.node import MIB, Settings
-from forebay.tune.wording import Facts, changed, doubts, option_value, options_of, plain, size
 
 
 @pytest.mark.parametrize(

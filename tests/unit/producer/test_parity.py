@@ -15,8 +15,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "asyncio.md"
 ALONE = {"send_nowait": KafkaProducer, "send_and_wait": AsyncKafkaProducer}
 """Calls of one class, which the page gives reasons for."""
 AT_ONCE = {
-    "begin_transaction", "describe", "detach_transaction", "from_env", "from_properties", "metrics", "record_trace",
-    "set_sasl_credentials", "set_transactional_id", "transaction",
+    "advise", "begin_transaction", "describe", "detach_transaction", "from_env", "from_properties", "metrics",
+    "record_trace", "set_sasl_credentials", "set_transactional_id", "transaction",
 }  # fmt: skip
 """Calls that wait for nothing, and so are no coroutines; a transaction is entered by ``async with``."""
 

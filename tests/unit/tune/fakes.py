@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from forebay._closed_forms.node import Settings
 from forebay.tune.figures import Figures, Variation
-from forebay.tune.node import Settings
 
 
 class Known:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from forebay.tune.latency import Latency, latency
-from forebay.tune.node import NodeCost, NodeLoad, Settings
+from forebay._closed_forms.latency import Latency, latency
+from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
 
 OVERHEAD = 61
 

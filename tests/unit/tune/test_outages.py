@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from forebay._closed_forms.estimate import estimate
+from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.errors import IllegalArgumentError
-from forebay.tune.estimate import estimate
-from forebay.tune.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.tune.outages import Outage, delivery_timeout_for, fitted, memory_for, recovery_of, through
 
 COST = NodeCost(1.0, 0.5, 2.0)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from forebay._closed_forms.node import Settings
 from forebay.tune.figures import Objective, Variation
-from forebay.tune.node import Settings
 from forebay.tune.racing import Effort, Paired, Race, RunKey, paired
 from tests.unit.tune.fakes import Known
 

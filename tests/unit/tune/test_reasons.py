@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from forebay.tune.estimate import estimate
+from forebay._closed_forms.estimate import estimate
+from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
+from forebay._closed_forms.wording import plain, size
 from forebay.tune.figures import Broken, Figures, Objective
-from forebay.tune.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.tune.outages import Outage
 from forebay.tune.racing import Paired
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.search import Outcome, Trial
-from forebay.tune.wording import plain, size
 
 DEFAULTS = Settings()
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3})*(?:\.\d+)?")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from forebay.tune.estimate import Estimate, estimate
+from forebay._closed_forms.estimate import Estimate, estimate
+from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.tune.figures import Figures, Objective, Variation
-from forebay.tune.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.tune.outages import Outage
 from forebay.tune.search import BEST, OF_FRONT, Candidate, Search, changes, distinct, front_of, grid, pruned, sums_of
 from tests.unit.tune.fakes import Known
