@@ -14,6 +14,7 @@ from forebay.cli import flags
 from forebay.cli.properties import pairs
 from forebay.cli.shared import cluster_config, confirmed, show_alone, write
 
+REPORT = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -41,7 +42,10 @@ def init(path: str | None) -> int:
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
 @click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
-def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None) -> int:
+@REPORT
+def predict(
+    path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None, report: str | None
+) -> int:
     """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
 
     The exit code is 1 if the load is not served, or a limit of the goal is not kept.
@@ -49,7 +53,7 @@ def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seco
     from forebay.cli import tune as command
 
     changed = pairs(options, "-X")
-    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds)
+    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds, report=report)
 
 
 @tune.command()
@@ -61,9 +65,8 @@ def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seco
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
-def advise(
-    path: str, options: Sequence[str], goals: Sequence[str], *, as_json: bool, properties: str | None, seed: int
-) -> int:
+@REPORT
+def advise(path: str, options: Sequence[str], goals: Sequence[str], **wanted: Any) -> int:
     """Look for better settings for the load of FILE, and say why and at what price.
 
     The exit code is 1 if nothing keeps the goal, or the load cannot be served.
@@ -71,7 +74,7 @@ def advise(
     from forebay.cli import tune as command
 
     changed, goal = pairs(options, "-X"), pairs(goals, "--goal")
-    return command.advised(path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties)
+    return command.advised(path, changed, write, goal=goal, **wanted)
 
 
 @tune.command()

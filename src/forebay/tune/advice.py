@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay.config import ProducerConfig
@@ -24,9 +25,12 @@ from forebay.tune.node import Settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
 from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, grid
+from forebay.tune.what_if import WhatIf, what_if
 from forebay.tune.wording import OPTIONS, options_of
 
 if TYPE_CHECKING:
+    import os
+
     from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from forebay.tune.workload import Workload
 
 VERSION = 1
-"""Of the JSON."""
+"""Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
@@ -50,11 +54,13 @@ class Advice:
     reasons: the most important one first; each has its text and every number in it.
     present, proposed: what the simulation says of the settings of today, and of ``settings`` beside them.
     front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms.
+    what_if: ``settings`` with one option a step up or down, by closed forms; the first are the settings themselves.
     tried: settings that closed forms saw, and that were simulated.
     """
 
     version: int
     seed: int
+    goal: Goal
     verdict: Verdict
     settings: Mapping[str, int | str]
     reasons: tuple[Reason, ...]
@@ -66,6 +72,7 @@ class Advice:
     """Over ``present`` and ``defaults``: the share of the present loss that is gained, and its standard error."""
     trials: Mapping[str, Figures]
     front: tuple[tuple[Mapping[str, int | str], float, float, float], ...]
+    what_if: tuple[WhatIf, ...]
     tried: tuple[int, int]
 
     @property
@@ -76,6 +83,16 @@ class Advice:
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+
+    def write_report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page with plots, in HTML; the same advice gives the same bytes.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from forebay.tune.report import advice_page  # for pages alone
+
+        Path(path).write_bytes(advice_page(dataclasses.asdict(self)).encode())
 
 
 def advise(
@@ -154,20 +171,24 @@ class Question:
             effort=effort,
         )
         sizes = nodes[0][0].sizes
-        found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
+        looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
+        found = search.run(looked_at)
         before, after = estimate(nodes, found.present), estimate(nodes, found.best)
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
-        return self.advice(found, told)
+        near = what_if(search.estimate, found.settings, looked_at, declared, producers=self.load.producers)
+        return self.advice(found, told, near)
 
-    def advice(self, found: Outcome, told: tuple[Reason, ...]) -> Advice:
+    def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...]) -> Advice:
         """The outcome in a user's words."""
         settings = options_changed(found.present, found.settings)
         today = self.predicted({})
+        producers = self.load.producers  # closed forms are of one
         shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
         loss = found.loss if found.loss > 0 else 1.0
         return Advice(
             version=VERSION,
             seed=self.seed,
+            goal=self.goal,
             verdict=found.verdict,
             settings=settings,
             reasons=told,
@@ -177,9 +198,10 @@ class Question:
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},
             front=tuple(
-                (options_of(each.settings), each.figures.p99, each.figures.requests, each.figures.memory)
+                (options_of(each.settings), each.figures.p99, producers * each.figures.requests, each.figures.memory)
                 for each in found.front
             ),
+            what_if=near,
             tried=found.tried,
         )
 

@@ -10,7 +10,8 @@ from forebay.tune import advise, predict
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.goal import Goal
 from forebay.tune.racing import Effort
-from forebay.tune.text import advice_text, in_bytes, prediction_text
+from forebay.tune.text import advice_text, prediction_text
+from forebay.tune.wording import in_bytes
 from forebay.tune.workload import Stream, Workload
 
 
