@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._insight.values import ProducerDescription
+from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError
+from forebay.cli.report.progress import Line
 from forebay.cli.top import look, sockets
 from forebay.tune import (
     Advice,
@@ -127,7 +129,10 @@ def advised(
     check_folder(report)
     question = asked(path, changed, goal)
     load, brokers, wanted, settings = question
-    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed)
+    with Line(SystemClock().now) as line:
+        found = advise(
+            load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed, progress=line.show
+        )
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]

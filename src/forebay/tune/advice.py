@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,13 @@ from forebay.config import ProducerConfig
 from forebay.tune import outages as away
 from forebay.tune import predict, span
 from forebay.tune.brokers import Brokers
-from forebay.tune.estimate import estimate
-from forebay.tune.figures import Figures, Objective, Variation
+from forebay.tune.estimate import Estimate, estimate
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED
 from forebay.tune.node import Settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
-from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, grid
+from forebay.tune.search import IN_FLIGHT, MORE_RATE, Estimator, Outcome, Search, Verdict, grid
 from forebay.tune.what_if import WhatIf, what_if
 from forebay.tune.wording import OPTIONS, options_of
 
@@ -104,6 +104,7 @@ def advise(
     costs: Costs | None = None,
     seed: int = 1,
     effort: Effort | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Advice:
     """Looks for better settings for a load; no broker is needed.
 
@@ -115,6 +116,7 @@ def advise(
         costs: of the client's own work; None: guesses.
         seed: the same one gives the same advice.
         effort: how much is simulated; None: what a load of this rate needs.
+        progress: gets a text that says what is done so far, many times a second.
 
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
@@ -122,7 +124,7 @@ def advise(
     from forebay.tune.goal import Goal
 
     question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
-    return question.answered(effort or effort_for(load))
+    return question.answered(effort or effort_for(load), Work(progress or (lambda text: None)))
 
 
 def effort_for(load: Workload) -> Effort:
@@ -137,6 +139,49 @@ def effort_for(load: Workload) -> Effort:
     )
 
 
+class Work:
+    """Counts what a search has done, and tells it.
+
+    Args:
+        tell: gets the text anew after each step.
+    """
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self.looked_at: int = 0
+        self.runs: int = 0
+        self.trials: int = 0
+        self._tell = tell
+
+    def looking(self, estimate: Estimator) -> Estimator:
+        """The same, counted."""
+
+        def counted(settings: Settings) -> Estimate:
+            self.looked_at += 1
+            self.told()
+            return estimate(settings)
+
+        return counted
+
+    def running(self, simulate: Simulate) -> Simulate:
+        """The same, counted: runs of the load as it is, and trials of it with something else."""
+
+        def counted(settings: Settings, seed: int, seconds: float, variation: Variation) -> Figures:
+            if variation == AS_IT_IS:
+                self.runs += 1
+            else:
+                self.trials += 1
+            self.told()
+            return simulate(settings, seed, seconds, variation)
+
+        return counted
+
+    def told(self) -> None:
+        """Tells what is done, with the step that just began."""
+        self._tell(
+            f"{self.looked_at:,} settings looked at by formulas, {self.runs} runs of the race, {self.trials} trials"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A load with its goal, the settings of today, the brokers and the costs."""
@@ -148,7 +193,7 @@ class Question:
     costs: Costs | None
     seed: int
 
-    def answered(self, effort: Effort) -> Advice:
+    def answered(self, effort: Effort, work: Work) -> Advice:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
@@ -162,8 +207,8 @@ class Question:
         search = Search(
             present=present,
             defaults=defaults,
-            estimate=lambda settings: estimate(nodes, settings),
-            simulate=partial(self.simulate, names),
+            estimate=work.looking(lambda settings: estimate(nodes, settings)),
+            simulate=work.running(partial(self.simulate, names)),
             objective=objective,
             outages=declared,
             stressed=stressed,
@@ -175,7 +220,7 @@ class Question:
         found = search.run(looked_at)
         before, after = estimate(nodes, found.present), estimate(nodes, found.best)
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
-        near = what_if(search.estimate, found.settings, looked_at, declared, producers=self.load.producers)
+        near = what_if(partial(estimate, nodes), found.settings, looked_at, declared, producers=self.load.producers)
         return self.advice(found, told, near)
 
     def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...]) -> Advice:
