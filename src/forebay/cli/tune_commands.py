@@ -119,8 +119,9 @@ def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
 @flags.apply(flags.TUNE_CLUSTER)
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=60, show_default=True, help="The load comes for.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same load.")
+@click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
 @YES
-def check(path: str, topic: str, *, seconds: float, seed: int, yes: bool, **values: Any) -> int:
+def check(path: str, topic: str, *, seconds: float, seed: int, as_json: bool, yes: bool, **values: Any) -> int:
     """Send the load of FILE for real, and show what was measured beside what was predicted.
 
     The exit code is 1 if a figure is outside its tolerance.  A topic that begins with records of others is refused.
@@ -131,4 +132,5 @@ def check(path: str, topic: str, *, seconds: float, seed: int, yes: bool, **valu
         return yes or confirmed(question, "nothing was sent")
 
     given = flags.given_options(values, "-X").values
-    return command.checked(path, given, cluster_config(values), topic, write, sure, seconds=seconds, seed=seed)
+    config = cluster_config(values)
+    return command.checked(path, given, config, topic, write, sure, seconds=seconds, seed=seed, as_json=as_json)
