@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from bench import goals
 from bench.support import RESULTS, ROOT
-from forebay.spark.jobs import plots
-from forebay.spark.jobs.plots import Series, bars, lines
+from forebay._plots import STYLE as PLOTS_STYLE
+from forebay._plots import Series, bars, lines, page
 
 STYLE = (
-    plots.STYLE
+    PLOTS_STYLE
     + """
 td:nth-child(n+3) { white-space: nowrap; }
 tr.met td:last-child { color: #3fb950; }
@@ -171,10 +171,7 @@ def render(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The page."""
     sections = [section(name, results[name]) for name in SECTIONS if name in results]
     body = "\n".join([of_targets(results), *sections]) if sections else "<p>There are no results yet.</p>"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>forebay: benches</title>'
-        f"<style>{STYLE}</style></head>\n<body><h1>forebay beside its peers</h1>\n{body}\n</body></html>\n"
-    )
+    return page("forebay: benches", f"<h1>forebay beside its peers</h1>\n{body}", STYLE)
 
 
 def write() -> str:

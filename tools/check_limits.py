@@ -75,6 +75,7 @@ SMALL = {
     "forebay/config/_properties.py": "Java's properties files, read for commands and for placeholders.",
     "forebay/_network/sasl/": "A module for each SASL mechanism.",
     "forebay/_accumulator/states.py": "The tables of states that many modules share.",
+    "forebay/tune/described.py": "The words for a load that texts and pages share; what they are of stands above it.",
     "forebay/_runtime/times.py": "A rule that model and producer share, and that alone imports datetime.",
     "forebay/model/_gate.py": "An interface: what the accumulator asks of transactions.",
     "forebay/_delivery/awaiting.py": "The only part of a future that needs asyncio.",

@@ -13,7 +13,7 @@ import pytest
 from forebay._runtime.clock import SystemClock
 from forebay.config import ProducerConfig
 from forebay.producer import KafkaProducer
-from forebay.tune import Broker, Brokers, Workload, check, predict
+from forebay.tune import Broker, Brokers, Workload, checking, predict
 from forebay.tune._sink import PARTITIONS, TOPIC
 from tests.truth.sink import paced
 
@@ -41,14 +41,14 @@ SLOW = Broker(rtt_ms=1.0, fixed_ms=8.0)
 def test_requests_and_fill_are_as_predicted(load: dict[str, Any], settings: dict[str, Any], broker: Broker) -> None:
     work = Workload.of({**load, "topics": {TOPIC: PARTITIONS}})
     predicted = predict(work, settings, brokers=Brokers((broker,)), seed=1, seconds=SECONDS)
-    found: list[check.Measured] = []
+    found: list[checking.Measured] = []
     with paced(broker) as address:
         real = ProducerConfig({**settings, "bootstrap.servers": address, "enable.metrics.push": False})
         with KafkaProducer(real) as producer:
-            check.warm_up(producer, TOPIC, PARTITIONS)
+            checking.warm_up(producer, TOPIC, PARTITIONS)
             for _ in range(ATTEMPTS):
                 found.append(
-                    check.measure(
+                    checking.measure(
                         producer, work, TOPIC, seconds=SECONDS, seed=1, batch_size=real["batch.size"],
                         clock=SystemClock(),
                     )

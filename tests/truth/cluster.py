@@ -17,8 +17,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.in_flight import Delay
 from forebay.config import ProducerConfig
-from forebay.tune import Brokers, check
-from forebay.tune.calibrate import Calibration, calibrate
+from forebay.tune import Brokers, checking
+from forebay.tune.calibration import Calibration, calibrate
 from tests.support.pace import HANG_S
 from tests.truth.cases import NODES, SLOW_MS, Case, Place
 from tools.kafka import Listener, RealKafka
@@ -122,7 +122,7 @@ class Cluster:
             begin, end = outage.seconds
             begun.wait()
             pause = threading.Event().wait
-            pause(begin + check.SOON_MS / 1000)
+            pause(begin + checking.SOON_MS / 1000)
             self.kafka.freeze_node(outage.node - 1)
             try:
                 pause(end - begin)

@@ -21,7 +21,7 @@ from forebay._runtime.clock import SystemClock
 from forebay.config import ProducerConfig
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
-from forebay.tune import Brokers, Workload, check
+from forebay.tune import Brokers, Workload, checking
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import _outages
 from tests.support.pace import PROGRAM_S
@@ -81,10 +81,10 @@ def child(work: Mapping[str, Any]) -> dict[str, Any]:
     own = {"client.id": f"{topic}-{seed}", "enable.metrics.push": False, "bootstrap.servers": work["bootstrap"]}
     real = ProducerConfig({**work["settings"], **own})
     with KafkaProducer(real) as producer:
-        check.warm_up(producer, topic, case.partitions)
-        watched = Watched(producer, SystemClock().now() + check.SOON_MS, case.seconds, values)
+        checking.warm_up(producer, topic, case.partitions)
+        watched = Watched(producer, SystemClock().now() + checking.SOON_MS, case.seconds, values)
         print("begins", flush=True)
-        found = check.measure(
+        found = checking.measure(
             watched, load_of(case, topic), topic, seconds=case.seconds, seed=seed, batch_size=real["batch.size"],
             clock=SystemClock(),
         )  # fmt: skip
@@ -110,7 +110,7 @@ def load_of(case: Case, topic: str) -> Workload:
     table = {**case.load, "topics": {topic: case.partitions}}
     if case.events:
         table["sizes"] = [*dict.fromkeys(len(value) for value in values_of_events())]
-    return check.load_of(Workload.of(table), topic, case.partitions)
+    return checking.load_of(Workload.of(table), topic, case.partitions)
 
 
 def measured(cluster: Cluster, case: Case, topic: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:

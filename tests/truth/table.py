@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from forebay.tune import Brokers, Costs, predict
-from forebay.tune.check import HOLD_TOLERANCE, LEAST_HOLD_MS, STALLED, TOLERANCES
+from forebay.tune.checking import HOLD_TOLERANCE, LEAST_HOLD_MS, STALLED, TOLERANCES
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import Prediction
 from forebay.tune.workload import Compression, Workload

@@ -19,6 +19,26 @@ OPTIONS = {
 """The fields of settings that are options, and their names."""
 SHORT = {"max.in.flight.requests.per.connection": "in flight", "compression.type": "compression"}
 """What an option is called in a sentence, if not by its name."""
+PARTS = {
+    "held": "held in send",
+    "closing": "until its batch was closed",
+    "waiting": "until the node took it",
+    "flight": "in flight",
+}
+CAUSES = {
+    "full": "full",
+    "next": "no room for the next record",
+    "linger": "linger over",
+    "along": "taken along",
+    "memory": "memory exhausted",
+}
+UNITS = ("B", "KiB", "MiB", "GiB")
+VERDICTS = {
+    "change": "set",
+    "leave": "leave the settings as they are",
+    "unmet": "nothing that was tried keeps the goal; the nearest is",
+}
+COLUMNS = {"present": "today", "defaults": "defaults", "best": "best found"}
 OF_SIZE = ("batch.size", "buffer.memory", "max.request.size")
 
 Value = float | int | str
@@ -37,6 +57,19 @@ def size(value: float) -> str:
         if value >= unit and (value % unit == 0 or value >= 10 * unit):
             return f"{plain(value / unit)} {name}"
     return f"{plain(value)} bytes"
+
+
+def counted(number: int, what: str) -> str:
+    """``2 nodes``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def in_bytes(size: float) -> str:
+    """``12.3 KiB``."""
+    number, unit = float(size), 0
+    while number >= 1024 and unit < len(UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:,.0f} {UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {UNITS[unit]}"
 
 
 def option_value(name: str, value: Value) -> str:

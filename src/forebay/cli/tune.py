@@ -9,9 +9,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._insight.values import ProducerDescription
+from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError
+from forebay.cli.report.progress import Line
 from forebay.cli.top import look, sockets
-from forebay.tune import Brokers, Compression, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
+from forebay.tune import (
+    Advice,
+    Brokers,
+    Compression,
+    Costs,
+    Goal,
+    Prediction,
+    Trace,
+    Workload,
+    advise,
+    brokers_of,
+    own_costs,
+    predict,
+)
 from forebay.tune._checks import choice
 from forebay.tune.advice import CODEC as PROPOSED_CODEC
 from forebay.tune.files import TEMPLATE, Document, in_file, read
@@ -125,16 +140,21 @@ def advised(
     seed: int,
     properties: str | None,
     sample: str | None = None,
+    report: str | None = None,
 ) -> int:
     """Looks for better settings for the load of a file; the exit code.
 
     Raises:
         ConfigError: something in the file, or an option, is not right.
-        CommandError: the file of properties cannot be written.
+        CommandError: the file of properties, or the page, cannot be written.
     """
+    check_folder(report)
     question = asked(path, changed, goal, sample)
     load, brokers, wanted, settings = question
-    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed)
+    with Line(SystemClock().now) as line:
+        found = advise(
+            load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed, progress=line.show
+        )
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]
@@ -142,7 +162,27 @@ def advised(
             Path(properties).write_text("".join(lines), encoding="utf-8")
         except OSError as error:
             raise CommandError(f"{properties} cannot be written: {error.strerror}") from None
+    write_page(found, report)
     return OK if found.met else FAILED
+
+
+def check_folder(page: str | None) -> None:
+    """Raises CommandError if a page could not be written there, before the work that it is of."""
+    if page is not None and not Path(page).absolute().parent.is_dir():
+        raise CommandError(f"{page} cannot be written: there is no such folder")
+
+
+def write_page(found: Advice | Prediction, page: str | None) -> None:
+    """Writes the page, where one is wanted.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    if page is not None:
+        try:
+            found.write_report(page)
+        except OSError as error:
+            raise CommandError(f"{page} cannot be written: {error.strerror}") from None
 
 
 def predicted(
@@ -154,15 +194,19 @@ def predicted(
     seed: int,
     seconds: float | None,
     sample: str | None = None,
+    report: str | None = None,
 ) -> int:
     """Simulates the load of a file with its settings and ``changed`` ones; the exit code.
 
     Raises:
         ConfigError: something in the file, or an option, is not right.
+        CommandError: the page cannot be written.
     """
+    check_folder(report)
     load, brokers, goal, settings = asked(path, changed, sample=sample)
     found = predict(load, settings, brokers=brokers, costs=costs_kept(), seed=seed, seconds=seconds)
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
+    write_page(found, report)
     return OK if found.served and not goal.broken(found.figures()) else FAILED
 
 

@@ -14,6 +14,7 @@ from forebay.cli import flags
 from forebay.cli.properties import pairs
 from forebay.cli.shared import cluster_config, confirmed, show_alone, write
 
+REPORT = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 SAMPLE = click.option(
     "--sample", metavar="FILE", help="Values, one a line: what compression leaves of batches is measured on them."
@@ -45,9 +46,8 @@ def init(path: str | None) -> int:
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
 @click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
-def predict(
-    path: str, options: Sequence[str], *, sample: str | None, as_json: bool, seed: int, seconds: float | None
-) -> int:
+@REPORT
+def predict(path: str, options: Sequence[str], **wanted: Any) -> int:
     """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
 
     The exit code is 1 if the load is not served, or a limit of the goal is not kept.
@@ -55,7 +55,7 @@ def predict(
     from forebay.cli import tune as command
 
     changed = pairs(options, "-X")
-    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds, sample=sample)
+    return command.predicted(path, changed, write, **wanted)
 
 
 @tune.command()
@@ -68,16 +68,8 @@ def predict(
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
-def advise(
-    path: str,
-    options: Sequence[str],
-    goals: Sequence[str],
-    *,
-    sample: str | None,
-    as_json: bool,
-    properties: str | None,
-    seed: int,
-) -> int:
+@REPORT
+def advise(path: str, options: Sequence[str], goals: Sequence[str], **wanted: Any) -> int:
     """Look for better settings for the load of FILE, and say why and at what price.
 
     The exit code is 1 if nothing keeps the goal, or the load cannot be served.
@@ -85,9 +77,7 @@ def advise(
     from forebay.cli import tune as command
 
     changed, goal = pairs(options, "-X"), pairs(goals, "--goal")
-    return command.advised(
-        path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties, sample=sample
-    )
+    return command.advised(path, changed, write, goal=goal, **wanted)
 
 
 @tune.command()
@@ -132,8 +122,9 @@ def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
 @flags.apply(flags.TUNE_CLUSTER)
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=60, show_default=True, help="The load comes for.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same load.")
+@click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
 @YES
-def check(path: str, topic: str, *, seconds: float, seed: int, yes: bool, **values: Any) -> int:
+def check(path: str, topic: str, *, seconds: float, seed: int, as_json: bool, yes: bool, **values: Any) -> int:
     """Send the load of FILE for real, and show what was measured beside what was predicted.
 
     The exit code is 1 if a figure is outside its tolerance.  A topic that begins with records of others is refused.
@@ -144,4 +135,5 @@ def check(path: str, topic: str, *, seconds: float, seed: int, yes: bool, **valu
         return yes or confirmed(question, "nothing was sent")
 
     given = flags.given_options(values, "-X").values
-    return command.checked(path, given, cluster_config(values), topic, write, sure, seconds=seconds, seed=seed)
+    config = cluster_config(values)
+    return command.checked(path, given, config, topic, write, sure, seconds=seconds, seed=seed, as_json=as_json)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
-from forebay.producer import KafkaProducer
-from forebay.tune import Brokers, Workload, check, own_costs, predict
-from forebay.tune.calibrate import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration, calibrate
-from forebay.tune.files import checked_settings, in_file, read
+from forebay.tune import Brokers, Workload, calibration, checking, own_costs, real_check
+from forebay.tune.calibration import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration
+from forebay.tune.files import in_file, read
 
 Write = Callable[[str], object]
 MIB = 1 << 20
@@ -33,7 +31,7 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
         write("nothing was measured")
         return FAILED
     with LogLines(Display()):
-        found = calibrate(config, topic, tell=write)
+        found = calibration.measure(config, topic, tell=write)
         costs = own_costs.measured()
     try:
         path.write_text(found.as_toml(), encoding="utf-8")
@@ -89,6 +87,7 @@ def checked(
     *,
     seconds: float,
     seed: int,
+    as_json: bool = False,
 ) -> int:
     """Sends the load of a file to a real topic, and says what was predicted of it; the exit code.
 
@@ -101,31 +100,21 @@ def checked(
         KafkaError: the producer cannot be made, or refuses a record.
     """
     document = read(path)
-    brokers = in_file(path, lambda: Brokers.of(document.cluster)).with_outages()
+    brokers = in_file(path, lambda: Brokers.of(document.cluster))
     load = in_file(path, lambda: Workload.of(document.load))
     settings = {**document.settings, **{name.replace("_", "."): value for name, value in given.items()}}
-    simulated = checked_settings(settings)
-    real = ProducerConfig({**settings, "enable.metrics.push": False})
-    if real["compression.type"] != "none":
-        raise CommandError(
-            f"{path}: compression.type is {real['compression.type']}; a check sends no compressed batches"
-        )
+    in_file(path, lambda: real_check.producer_config(settings))
     with LogLines(Display()):
-        partitions, leaders = check.scratch(config, topic)
-    load = in_file(path, lambda: check.load_of(load, topic, partitions))
-    if leaders != len(brokers.nodes):
-        raise CommandError(f"{path}: [cluster] has {len(brokers.nodes)} nodes; {leaders} lead partitions of {topic}")
+        found = checking.scratch(config, topic)
+    planned = in_file(
+        path, lambda: real_check.plan(load, settings, topic, found, brokers=brokers, seconds=seconds, seed=seed)
+    )
     servers = ",".join(map(str, config.bootstrap))
     if not sure(f"Send about {load.rate * seconds:,.0f} records to topic {topic} of {servers}?"):
         write("nothing was sent")
         return FAILED
     costs = own_costs.kept(own_costs.cache_file(), own_costs.machine())
-    predicted = predict(load, simulated, brokers=brokers, costs=costs, seed=seed, seconds=seconds)
-    with LogLines(Display()), KafkaProducer(real) as producer:
-        check.warm_up(producer, topic, partitions)
-        measured = check.measure(
-            producer, load, topic, seconds=seconds, seed=seed, batch_size=real["batch.size"], clock=SystemClock()
-        )
-    rows = check.compared(predicted, measured)
-    write(check.comparison_text(rows, measured).rstrip("\n"))
-    return OK if all(row.kept for row in rows) else FAILED
+    with LogLines(Display()):
+        checked = planned.carried_out(costs)
+    write((checked.as_json() if as_json else checked.as_text()).rstrip("\n"))
+    return OK if checked.kept else FAILED

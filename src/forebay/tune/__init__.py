@@ -1,8 +1,8 @@
 """What settings of a producer give for a load, before it runs: the real producer on a clock that a simulation moves.
 
 ``predict`` gives latencies, requests, memory and failures for a Workload, settings and Brokers; ``advise`` proposes
-better settings.  Begin with
-``workload``, ``brokers`` and ``goal``, the values that describe a question; ``files`` reads them from TOML.
+better settings.  ``calibrate`` measures the brokers of a real cluster, and ``check`` sends a load to one.
+Begin with ``workload``, ``brokers`` and ``goal``, the values that describe a question; ``files`` reads them from TOML.
 ``_world`` simulates, ``measures`` counts, and ``prediction`` has the values that come out.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from forebay.tune._checks import TuneError, number, whole
@@ -25,12 +26,16 @@ from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, W
 
 if TYPE_CHECKING:
     from forebay.tune.advice import Advice, advise
+    from forebay.tune.calibration import Calibration, calibrate
+    from forebay.tune.real_check import Checked, check
 
 __all__ = [
     "Advice",
     "Broker",
     "Brokers",
     "Burst",
+    "Calibration",
+    "Checked",
     "Compression",
     "Costs",
     "Goal",
@@ -44,9 +49,14 @@ __all__ = [
     "TuneError",
     "Workload",
     "advise",
+    "calibrate",
+    "check",
     "predict",
 ]
 
+LATER = {"Advice": "advice", "advise": "advice", "Calibration": "calibration", "calibrate": "calibration"}
+LATER |= {"Checked": "real_check", "check": "real_check"}
+"""Names, and their modules, which import from here."""
 DEFAULT_S = 10.0
 AFTER_S = 15.0
 """Seconds after the last outage, or the last change of the rate, in which the producer recovers."""
@@ -61,11 +71,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    if name not in ("Advice", "advise"):
+    if name not in LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from forebay.tune import advice  # which imports from here
-
-    return getattr(advice, name)
+    return getattr(import_module(f"{__name__}.{LATER[name]}"), name)
 
 
 def predict(

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay._closed_forms.estimate import estimate
+from forebay._closed_forms.estimate import Estimate, estimate
 from forebay._closed_forms.node import Settings
 from forebay._closed_forms.wording import OPTIONS, options_of
 from forebay.config import ProducerConfig
 from forebay.tune import outages as away
 from forebay.tune import predict, span
 from forebay.tune.brokers import Brokers
-from forebay.tune.figures import Figures, Objective, Variation
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
-from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, grid
+from forebay.tune.search import IN_FLIGHT, MORE_RATE, Estimator, Outcome, Search, Verdict, grid
+from forebay.tune.what_if import WhatIf, what_if
 
 if TYPE_CHECKING:
+    import os
+
     from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from forebay.tune.workload import Workload
 
 VERSION = 1
-"""Of the JSON."""
+"""Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
@@ -50,11 +54,13 @@ class Advice:
     reasons: the most important one first; each has its text and every number in it.
     present, proposed: what the simulation says of the settings of today, and of ``settings`` beside them.
     front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms.
+    what_if: ``settings`` with one option a step up or down, by closed forms; the first are the settings themselves.
     tried: settings that closed forms saw, and that were simulated.
     """
 
     version: int
     seed: int
+    goal: Goal
     verdict: Verdict
     settings: Mapping[str, int | str]
     reasons: tuple[Reason, ...]
@@ -66,6 +72,7 @@ class Advice:
     """Over ``present`` and ``defaults``: the share of the present loss that is gained, and its standard error."""
     trials: Mapping[str, Figures]
     front: tuple[tuple[Mapping[str, int | str], float, float, float], ...]
+    what_if: tuple[WhatIf, ...]
     tried: tuple[int, int]
 
     @property
@@ -77,6 +84,16 @@ class Advice:
         """All of it; the same question with the same seed gives the same text."""
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
 
+    def write_report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page with plots, in HTML; the same advice gives the same bytes.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from forebay.tune.report import advice_page  # for pages alone
+
+        Path(path).write_bytes(advice_page(dataclasses.asdict(self)).encode())
+
 
 def advise(
     load: Workload,
@@ -87,6 +104,7 @@ def advise(
     costs: Costs | None = None,
     seed: int = 1,
     effort: Effort | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Advice:
     """Looks for better settings for a load; no broker is needed.
 
@@ -98,6 +116,7 @@ def advise(
         costs: of the client's own work; None: guesses.
         seed: the same one gives the same advice.
         effort: how much is simulated; None: what a load of this rate needs.
+        progress: gets a text that says what is done so far, many times a second.
 
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
@@ -105,7 +124,7 @@ def advise(
     from forebay.tune.goal import Goal
 
     question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
-    return question.answered(effort or effort_for(load))
+    return question.answered(effort or effort_for(load), Work(progress or (lambda text: None)))
 
 
 def effort_for(load: Workload) -> Effort:
@@ -120,6 +139,49 @@ def effort_for(load: Workload) -> Effort:
     )
 
 
+class Work:
+    """Counts what a search has done, and tells it.
+
+    Args:
+        tell: gets the text anew after each step.
+    """
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self.looked_at: int = 0
+        self.runs: int = 0
+        self.trials: int = 0
+        self._tell = tell
+
+    def looking(self, estimate: Estimator) -> Estimator:
+        """The same, counted."""
+
+        def counted(settings: Settings) -> Estimate:
+            self.looked_at += 1
+            self.told()
+            return estimate(settings)
+
+        return counted
+
+    def running(self, simulate: Simulate) -> Simulate:
+        """The same, counted: runs of the load as it is, and trials of it with something else."""
+
+        def counted(settings: Settings, seed: int, seconds: float, variation: Variation) -> Figures:
+            if variation == AS_IT_IS:
+                self.runs += 1
+            else:
+                self.trials += 1
+            self.told()
+            return simulate(settings, seed, seconds, variation)
+
+        return counted
+
+    def told(self) -> None:
+        """Tells what is done, with the step that just began."""
+        self._tell(
+            f"{self.looked_at:,} settings looked at by formulas, {self.runs} runs of the race, {self.trials} trials"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A load with its goal, the settings of today, the brokers and the costs."""
@@ -131,7 +193,7 @@ class Question:
     costs: Costs | None
     seed: int
 
-    def answered(self, effort: Effort) -> Advice:
+    def answered(self, effort: Effort, work: Work) -> Advice:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
@@ -145,8 +207,8 @@ class Question:
         search = Search(
             present=present,
             defaults=defaults,
-            estimate=lambda settings: estimate(nodes, settings),
-            simulate=partial(self.simulate, names),
+            estimate=work.looking(lambda settings: estimate(nodes, settings)),
+            simulate=work.running(partial(self.simulate, names)),
             objective=objective,
             outages=declared,
             stressed=stressed,
@@ -154,20 +216,24 @@ class Question:
             effort=effort,
         )
         sizes = nodes[0][0].sizes
-        found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
+        looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
+        found = search.run(looked_at)
         before, after = estimate(nodes, found.present), estimate(nodes, found.best)
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
-        return self.advice(found, told)
+        near = what_if(partial(estimate, nodes), found.settings, looked_at, declared, producers=self.load.producers)
+        return self.advice(found, told, near)
 
-    def advice(self, found: Outcome, told: tuple[Reason, ...]) -> Advice:
+    def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...]) -> Advice:
         """The outcome in a user's words."""
         settings = options_changed(found.present, found.settings)
         today = self.predicted({})
+        producers = self.load.producers  # closed forms are of one
         shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
         loss = found.loss if found.loss > 0 else 1.0
         return Advice(
             version=VERSION,
             seed=self.seed,
+            goal=self.goal,
             verdict=found.verdict,
             settings=settings,
             reasons=told,
@@ -177,9 +243,10 @@ class Question:
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},
             front=tuple(
-                (options_of(each.settings), each.figures.p99, each.figures.requests, each.figures.memory)
+                (options_of(each.settings), each.figures.p99, producers * each.figures.requests, each.figures.memory)
                 for each in found.front
             ),
+            what_if=near,
             tried=found.tried,
         )
 

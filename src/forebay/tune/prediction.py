@@ -7,15 +7,20 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
+from forebay.tune.described import described
 from forebay.tune.measures import CAUSES, POINTS, Histogram, Recorder
 from forebay.tune.workload import Workload
 
+if TYPE_CHECKING:
+    import os
+
 VERSION = 1
-"""Of the JSON."""
+"""Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,8 @@ class Prediction:
     seed: int
     seconds: float
     """For which the load came."""
+    load: tuple[str, ...]
+    """What came, and where to, in words."""
     settings: Mapping[str, Any]
     latency: Times
     """From when a record was due until its acknowledgement."""
@@ -152,6 +159,16 @@ class Prediction:
         """All of it; the same simulation gives the same text."""
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
 
+    def write_report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page with plots, in HTML; the same prediction gives the same bytes.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from forebay.tune.report import prediction_page  # for pages alone
+
+        Path(path).write_bytes(prediction_page(dataclasses.asdict(self)).encode())
+
 
 def prediction_of(
     found: Recorder, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
@@ -165,6 +182,7 @@ def prediction_of(
         version=VERSION,
         seed=seed,
         seconds=seconds,
+        load=tuple(text for _, text in described(load, brokers)),
         settings=dict(settings),
         latency=Times.of(found.from_due),
         latency_from_call=Times.of(found.from_call),

@@ -6,43 +6,23 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, VERDICTS, counted, in_bytes
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
+from forebay.tune.described import described
 from forebay.tune.figures import Figures
 from forebay.tune.goal import Goal
 from forebay.tune.prediction import NodePrediction, Prediction, Times
-from forebay.tune.workload import Cycle, Lognormal, Sizes, Stream, Workload
+from forebay.tune.workload import Workload
 
 WIDTH = 110
 """Of what may be long."""
 MOST_NODES = 3
-MOST_STREAMS = 2
-MOST_TOPICS = 4
 MOST_OUTAGES = 3
-PARTS = {
-    "held": "held in send",
-    "closing": "until its batch was closed",
-    "waiting": "until the node took it",
-    "flight": "in flight",
-}
-CAUSES = {
-    "full": "full",
-    "next": "no room for the next record",
-    "linger": "linger over",
-    "along": "taken along",
-    "memory": "memory exhausted",
-}
-UNITS = ("B", "KiB", "MiB", "GiB")
 MOST_REASONS = 3
 MOST_TRIALS = 5
 FRONT = 5
 """Settings of the front that are shown, from the fastest to the one with the fewest requests."""
-VERDICTS = {
-    "change": "set",
-    "leave": "leave the settings as they are",
-    "unmet": "nothing that was tried keeps the goal; the nearest is",
-}
-COLUMNS = {"present": "today", "defaults": "defaults", "best": "best found"}
 
 
 def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: Goal) -> str:
@@ -62,43 +42,11 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
 
 
 def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[str]:
-    if load.trace is not None:
-        trace = load.trace
-        client, count = trace.head["client_id"], len(trace.arrivals.times)
-        yield f"{'trace':<10}{trace.seconds:,.1f} s, {count:,} records of {client}; on average:"
-    streams = [*map(_stream, load.streams[:MOST_STREAMS])]
-    if len(load.streams) > MOST_STREAMS:
-        streams.append(f"and {len(load.streams) - MOST_STREAMS} more")
-    for number, text in enumerate(streams):
-        yield f"{'load' if number == 0 else '':<10}{text}"
-    topics = ", ".join(f"{name} ({count})" for name, count in load.topics[:MOST_TOPICS])
-    more = f" and {len(load.topics) - MOST_TOPICS} more" if len(load.topics) > MOST_TOPICS else ""
-    nodes, producers = _counted(len(brokers.nodes), "node"), _counted(load.producers, "producer")
-    yield f"{'topics':<10}{topics}{more}; {nodes}, {producers}"
+    for head, text in described(load, brokers):
+        yield f"{head:<10}{text}"
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
     yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
     yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}"
-
-
-def _stream(stream: Stream) -> str:
-    if stream.callers == "closed":
-        rate = f"{_counted(stream.threads, 'thread')}, {stream.think_ms:g} ms between calls"
-    elif isinstance(stream.rate, float):
-        rate = f"{stream.rate:,g} records/s"
-    else:
-        rate = f"{min(rate for _at, rate in stream.rate):,g} to {stream.mean_rate:,g} records/s"
-    burst = "" if stream.burst is None else f" for {stream.burst.on_ms:g} ms, none for {stream.burst.off_ms:g} ms"
-    keys = "" if stream.keys is None else f", {stream.keys.count:,} keys"
-    where = "" if stream.topic is None else f", to {stream.topic}"
-    return f"{rate}{burst}, values of {_sizes(stream.sizes)}{keys}{where}"
-
-
-def _sizes(sizes: Sizes) -> str:
-    if isinstance(sizes, Lognormal):
-        return f"{sizes.median:,g} B in the median"
-    numbers = sizes.values if isinstance(sizes, Cycle) else [size for size, _share in sizes.pairs]
-    shown = " and ".join(f"{size:,}" for size in numbers[:3])
-    return f"{shown} B{' and others' if len(numbers) > 3 else ''}"
 
 
 def _latency(found: Prediction) -> Iterator[str]:
@@ -126,7 +74,7 @@ def _flow(found: Prediction) -> Iterator[str]:
     pool = found.pool
     yield f"{'memory':<10}{in_bytes(pool.peak)} at most, of {in_bytes(pool.limit)}"
     if found.holds:
-        yield f"{'held':<10}{_counted(found.holds, 'call')} of send, the longest for {found.longest_hold_ms:,.0f} ms"
+        yield f"{'held':<10}{counted(found.holds, 'call')} of send, the longest for {found.longest_hold_ms:,.0f} ms"
     yield f"{'processor':<10}{found.cpu:.1%} of one"
 
 
@@ -154,9 +102,9 @@ def _trouble(found: Prediction) -> Iterator[str]:
         )
     if found.lost:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in _largest(found.failed)[:4])
-        yield f"{'lost':<10}{_counted(found.lost, 'record')}: {reasons}"
+        yield f"{'lost':<10}{counted(found.lost, 'record')}: {reasons}"
     if found.backlog:
-        yield f"{'backlog':<10}{_counted(found.backlog, 'record')} not sent in time, because callers were held"
+        yield f"{'backlog':<10}{counted(found.backlog, 'record')} not sent in time, because callers were held"
     if not found.served:
         yield f"{'':<10}the load is not served by these settings"
 
@@ -171,18 +119,6 @@ def _goal(found: Prediction, goal: Goal) -> Iterator[str]:
 
 def _largest(shares: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def in_bytes(size: float) -> str:
-    """``12.3 KiB``."""
-    number, unit = float(size), 0
-    while number >= 1024 and unit < len(UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:,.0f} {UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {UNITS[unit]}"
 
 
 def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> str:
@@ -233,7 +169,7 @@ def _columns(figures: Mapping[str, Figures]) -> Iterator[str]:
 def _trials(found: Advice) -> Iterator[str]:
     for number, (name, figures) in enumerate([*found.trials.items()][:MOST_TRIALS]):
         head = "tried" if number == 0 else ""
-        lost = f", {_counted(round(figures.lost), 'record')} lost" if figures.lost else ""
+        lost = f", {counted(round(figures.lost), 'record')} lost" if figures.lost else ""
         yield f"{head:<10}{name}: p99 {figures.p99:,.1f} ms, {figures.requests:,.1f} requests/s{lost}"
 
 

@@ -84,6 +84,29 @@ def test_advice_and_the_settings_it_proposes(tmp_path: Path, capsys: pytest.Capt
     assert {"linger.ms": "0", **{name: str(value) for name, value in found["settings"].items()}} == proposed
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_page_is_written_where_the_user_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, pages = written(tmp_path), [tmp_path / "advice.html", tmp_path / "prediction.html"]
+    assert execute(["tune", "advise", path, "--report", str(pages[0])]) == 0
+    assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(pages[1])]) == 0
+    assert [b"In pictures" in page.read_bytes() for page in pages] == [True, True]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["advice.html", "load.toml", "prediction.html"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["advise", "predict"])
+def test_a_page_that_cannot_be_written_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    path = written(tmp_path)
+    assert execute(["tune", command, path, "--report", str(tmp_path / "none" / "a.html")]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.endswith("a.html cannot be written: there is no such folder\n")
+    assert (shown.err.count("\n"), shown.out) == (1, "")
+    assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(tmp_path)]) == 2
+    assert "cannot be written: Is a directory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("goal", "said"),
     [

@@ -36,10 +36,10 @@ def test_the_flags_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1
 
     monkeypatch.setattr(tune_real, "checked", checked)
-    flags = ["-b", "h:1", "-t", "load", "-X", "linger.ms=7", "--seconds", "5", "--yes"]
+    flags = ["-b", "h:1", "-t", "load", "-X", "linger.ms=7", "--seconds", "5", "--yes", "--json"]
     assert execute(["tune", "check", "load.toml", *flags]) == 1
     given = {"linger.ms": "7", "bootstrap.servers": "h:1"}
-    assert seen == [("load.toml", given, 10_000, "load", True, {"seconds": 5.0, "seed": 1})]
+    assert seen == [("load.toml", given, 10_000, "load", True, {"seconds": 5.0, "seed": 1, "as_json": True})]
 
 
 def test_nobody_to_measure_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

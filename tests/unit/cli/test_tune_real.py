@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from forebay.cli import tune_real
 from forebay.cli.failure import CommandError
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
-from forebay.tune import Broker, Brokers, Costs, Workload, check, own_costs, predict
-from forebay.tune.calibrate import Calibration, Node
+from forebay.tune import Broker, Brokers, Costs, Workload, calibration, checking, own_costs, predict, real_check
+from forebay.tune.calibration import Calibration, Node
 
 CONFIG = ProducerConfig(bootstrap_servers="host:9092")
 FOUND = Calibration("scratch", (Node(3, "host:9092", Broker(rtt_ms=0.4, fixed_ms=2.5), 0.3, 2.9),), 744)
@@ -25,7 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     """Runs it in a folder of its own; its exit code, its lines and its questions."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tune_real, "calibrate", lambda config, topic, tell: FOUND)
+    monkeypatch.setattr(calibration, "measure", lambda config, topic, tell: FOUND)
     monkeypatch.setattr(own_costs, "measured", lambda: MEASURED)
 
     def call(output: str = "cluster.toml", *, sure: bool = True) -> tuple[int, list[str], list[str]]:
@@ -101,25 +102,27 @@ def run_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         def __exit__(self, *_: object) -> None:
             pass
 
-    def measure(producer: Any, load: Workload, topic: str, **more: Any) -> check.Measured:
+    def measure(producer: Any, load: Workload, topic: str, **more: Any) -> checking.Measured:
         settings = {"linger.ms": made[0]["linger.ms"]}
         made.append((load.topics, topic, more["seconds"], more["batch_size"]))
         found = predict(load, settings, brokers=Brokers.alike(2), seconds=more["seconds"], seed=more["seed"])
-        stalls = check.Stalls(0.1, 0.2, 1.0)
+        stalls = checking.Stalls(0.1, 0.2, 1.0)
         p50, p99 = found.latency.p50, found.latency.p99
-        return check.Measured(p50, p99, found.requests_s, found.fill, 0.0, found.sent, 0, stalls)
+        return checking.Measured(p50, p99, found.requests_s, found.fill, 0.0, found.sent, 0, stalls)
 
-    monkeypatch.setattr(tune_real, "KafkaProducer", Producer)
-    monkeypatch.setattr(check, "scratch", lambda config, topic: (3, 2))
-    monkeypatch.setattr(check, "warm_up", lambda producer, topic, partitions: made.append(("warm", partitions)))
-    monkeypatch.setattr(check, "measure", measure)
+    monkeypatch.setattr(real_check, "KafkaProducer", Producer)
+    monkeypatch.setattr(checking, "scratch", lambda config, topic: (3, 2))
+    monkeypatch.setattr(checking, "warm_up", lambda producer, topic, partitions: made.append(("warm", partitions)))
+    monkeypatch.setattr(checking, "measure", measure)
 
-    def call(text: str = LOAD, *, sure: bool = True, **given: str) -> tuple[int, list[str], list[Any]]:
+    def call(
+        text: str = LOAD, *, sure: bool = True, as_json: bool = False, **given: str
+    ) -> tuple[int, list[str], list[Any]]:
         Path("load.toml").write_text(text, encoding="utf-8")
         lines: list[str] = []
         found = {"bootstrap.servers": "host:9092", **given}
         arguments = ("load.toml", found, CONFIG, "real", lines.append, lambda question: sure)
-        return tune_real.checked(*arguments, seconds=2.0, seed=3), lines, made
+        return tune_real.checked(*arguments, seconds=2.0, seed=3, as_json=as_json), lines, made
 
     return call
 
@@ -146,10 +149,23 @@ def test_options_of_the_command_line_count_for_both(run_check: Any) -> None:
 
 
 def test_a_figure_outside_is_exit_code_1(run_check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(check.TOLERANCES, "p50, ms", -1.0)
+    monkeypatch.setitem(checking.TOLERANCES, "p50, ms", -1.0)
     code, lines, _made = run_check()
     assert code == 1
     assert "outside" in lines[0]
+
+
+def test_a_check_as_json(run_check: Any) -> None:
+    code, lines, _made = run_check(as_json=True)
+    found = json.loads(lines[0])
+    assert (code, found["version"], found["kept"], found["topic"], found["seed"]) == (0, 1, True, "real", 3)
+    assert found["rows"][0] | {"allowed": 0} == {
+        "name": "p50, ms",
+        "predicted": found["predicted"]["latency"]["p50"],
+        "measured": found["measured"]["p50"],
+        "allowed": 0,
+        "kept": True,
+    }
 
 
 def test_no_consent_to_a_check(run_check: Any) -> None:
@@ -160,7 +176,11 @@ def test_no_consent_to_a_check(run_check: Any) -> None:
     ("text", "given", "said"),
     [
         (LOAD.replace("orders = 3", "orders = 4"), {}, "topic real has 3 partitions; topic orders of the load has 4"),
-        (LOAD.replace("nodes = 2", "nodes = 3"), {}, "[cluster] has 3 nodes; 2 lead partitions of real"),
+        (
+            LOAD.replace("nodes = 2", "nodes = 3"),
+            {},
+            "load.toml: the cluster is said to have 3 nodes; 2 lead partitions of real",
+        ),
         (LOAD, {"compression.type": "zstd"}, "compression.type is zstd; a check sends no compressed batches"),
         (LOAD, {"transactional.id": "t"}, "transactions are not simulated"),
     ],

@@ -104,3 +104,27 @@ def test_runs_are_shorter_where_more_records_come() -> None:
     slow, fast = effort_for(Workload(rate=100)), effort_for(Workload(rate=100_000))
     assert (slow.first_seconds, slow.last_seconds) == (5.0, 20.0)
     assert (fast.first_seconds, fast.last_seconds, fast.trial_seconds) == (0.5, 2.0, 1.0)
+
+
+def test_what_is_done_is_told() -> None:
+    told: list[str] = []
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(0.2, 0.4), kind="refused")])
+    load = Workload(rate=300, sizes=100, topics={"t": 2})
+    found = quick(load, brokers=brokers, progress=told.append)
+    seen, simulated = found.tried
+    assert told[0] == "1 settings looked at by formulas, 0 runs of the race, 0 trials"
+    looked_at, runs, trials = (int(part.split()[0].replace(",", "")) for part in told[-1].split(", "))
+    assert looked_at == seen + 1
+    assert runs >= 2 * simulated and trials >= 3
+    assert quick(load, brokers=brokers).as_json() == found.as_json()
+
+
+def test_what_if_begins_with_the_proposed_settings_and_is_in_the_json() -> None:
+    load = Workload(rate=1000, sizes=200, topics={"t": 4}, producers=2)
+    found = quick(load, Goal(p99_ms=40), settings={"linger.ms": 0})
+    own, *others = found.what_if
+    assert own.option == "" and {each.option for each in others} >= {"linger.ms", "buffer.memory"}
+    assert own.requests_s == pytest.approx(found.figures["best"].requests, rel=0.3)
+    assert json.loads(found.as_json())["what_if"][0]["requests_s"] == own.requests_s
+    assert {each.value for each in others if each.option == "linger.ms"}.isdisjoint({found.settings["linger.ms"]})
+    assert json.loads(found.as_json())["goal"]["p99_ms"] == 40

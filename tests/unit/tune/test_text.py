@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from forebay._closed_forms.wording import in_bytes
 from forebay.tune import advise, predict
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.goal import Goal
 from forebay.tune.racing import Effort
-from forebay.tune.text import advice_text, in_bytes, prediction_text
+from forebay.tune.text import advice_text, prediction_text
 from forebay.tune.workload import Stream, Workload
 
 

@@ -1,10 +1,12 @@
-"""What a command shows while it works: lines on stderr, and on a terminal a progress bar below them."""
+"""What a command shows while it works: lines on stderr, and on a terminal a progress bar or one line below them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +26,10 @@ WAIT_S = 10.0
 NOTICE_S = 1.0
 """After which a command that waits says what for."""
 SILENT = "no answer yet"
+REST_MS = 100.0
+"""At least between two writings of a line."""
+CLEAR = "\r\x1b[2K"
+"""To the begin of the line, and all of it away."""
 _OF_CLIENT = re.compile(r"^\[[^\]]*\] ")
 """How lines of the log begin, where they name the client."""
 
@@ -122,6 +128,43 @@ def display(live: Callable[[], str], *, wanted: bool = True, stream: Any = None)
     """A bar where ``stream`` (stderr) is a terminal and it is wanted, else lines alone."""
     target = stream if stream is not None else sys.stderr
     return Bar(live, target) if wanted and target.isatty() else Display(target)
+
+
+class Line:
+    """One line on a terminal that is written anew in its place; nothing where the stream is no terminal.
+
+    Args:
+        now: ms; two writings are at least ``REST_MS`` apart.
+        stream: None: stderr.
+    """
+
+    def __init__(self, now: Callable[[], float], stream: Any = None) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._now = now
+        self._written = -math.inf
+
+    def show(self, text: str) -> None:
+        """Shows a text, as far as the line goes, unless the one before was shown just now."""
+        now = self._now()
+        if now - self._written < REST_MS or not self._stream.isatty():
+            return
+        self._written = now
+        self._write(text[: shutil.get_terminal_size().columns - 1])
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.write(f"{CLEAR}{text}")
+            self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Takes the line away, where there is one."""
+        if self._written > -math.inf:
+            self._write("")
 
 
 class LogLines(logging.Handler):

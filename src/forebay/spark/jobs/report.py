@@ -10,30 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from email.utils import formatdate
 from typing import Any
 
+from forebay._plots import NARROW, Series, columns, lines, page, table
 from forebay.spark.jobs.job import Job, job_lines
-from forebay.spark.jobs.plots import STYLE, Series, columns, lines
 
-WIDTH = 430
-"""Of a plot: two stand beside each other on a wide screen, and one fits a narrow one without being shrunk much."""
 MOST_ROWS = 50
 """Of the table of micro-batches or tasks."""
-PAGE_STYLE = (
-    STYLE
-    + """
-body { max-width: 1000px; }
-figure { margin: 0; }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem; padding: 0; }
-.tiles div { border: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
-.tiles div { border-radius: 6px; padding: .4rem .7rem; }
-.tiles b { display: block; font-size: 19px; }
-.wide { overflow-x: auto; }
-.wide td, .wide th { white-space: nowrap; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: 13px; }
-dt { color: GrayText; } dd { margin: 0; overflow-wrap: anywhere; }
-h3 { font-size: 15px; margin: .5rem 0; }
-"""
-)
 
 Entry = Mapping[str, Any]
 
@@ -70,12 +51,7 @@ def render(job: Job, counters: Mapping[str, Any], batches: Sequence[Entry] = ())
         _table(entries, streaming),
         _definitions(job),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(job.name)}: forebay pipeline</title><style>{PAGE_STYLE}</style></head>\n"
-        f"<body>{chr(10).join(filter(None, body))}\n</body></html>\n"
-    )
+    return page(f"{job.name}: forebay pipeline", "\n".join(filter(None, body)))
 
 
 def _when(counters: Mapping[str, Any]) -> str:
@@ -112,7 +88,7 @@ def _of_stream(entries: Sequence[Entry], batches: Sequence[Entry]) -> Iterable[s
     numbered = [(_number(one, place), one) for place, one in enumerate(entries)]
     x = "micro-batch"
     yield columns(
-        "Rows", x, "Rows of a micro-batch that wrote any.", [(at, one["rows"]) for at, one in numbered], width=WIDTH
+        "Rows", x, "Rows of a micro-batch that wrote any.", [(at, one["rows"]) for at, one in numbered], width=NARROW
     )
     yield _over_time(entries, "micro-batch")
     yield _bytes(x, numbered)
@@ -121,15 +97,15 @@ def _of_stream(entries: Sequence[Entry], batches: Sequence[Entry]) -> Iterable[s
         x,
         "Record batches of a micro-batch, of all topics.",
         [(at, one["batches"]) for at, one in numbered],
-        width=WIDTH,
+        width=NARROW,
     )
-    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=NARROW)
     spans = [
         Series("trigger to commit (Spark)", _durations(batches, "triggerExecution")),
         Series("the batch's query and write (Spark)", _durations(batches, "addBatch")),
         Series("first row to last acknowledgement", [(at, _seconds(one)) for at, one in numbered]),
     ]
-    yield lines("Time of a micro-batch", x, BATCH_TIME, spans, width=WIDTH)
+    yield lines("Time of a micro-batch", x, BATCH_TIME, spans, width=NARROW)
 
 
 def _of_tasks(entries: Sequence[Entry]) -> Iterable[str]:
@@ -137,25 +113,25 @@ def _of_tasks(entries: Sequence[Entry]) -> Iterable[str]:
     x = "Spark partition"
     yield _over_time(entries, "task")
     yield columns(
-        "Rows", x, "Rows of a task of the last commit.", [(at, one["rows"]) for at, one in numbered], width=WIDTH
+        "Rows", x, "Rows of a task of the last commit.", [(at, one["rows"]) for at, one in numbered], width=NARROW
     )
     yield columns(
         "Bytes",
         x,
         "Bytes of record batches that a task sent, compressed.",
         [(at, one["bytes_sent"]) for at, one in numbered],
-        width=WIDTH,
+        width=NARROW,
     )
     yield columns(
         "Batches",
         x,
         "Record batches of a task, of all topics.",
         [(at, one["batches"]) for at, one in numbered],
-        width=WIDTH,
+        width=NARROW,
     )
-    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=NARROW)
     spans = [(at, _seconds(one)) for at, one in numbered]
-    yield columns("Time of a task", x, TASK_TIME, spans, width=WIDTH)
+    yield columns("Time of a task", x, TASK_TIME, spans, width=NARROW)
 
 
 def _over_time(entries: Sequence[Entry], of: str) -> str:
@@ -179,7 +155,7 @@ def _over_time(entries: Sequence[Entry], of: str) -> str:
     caption = (
         f"Rows written, added up; those of a {of} are drawn evenly from its first row to its last acknowledgement."
     )
-    return lines("Rows over time", "s", caption, [Series("rows", points)], width=WIDTH)
+    return lines("Rows over time", "s", caption, [Series("rows", points)], width=NARROW)
 
 
 def _bytes(x: str, numbered: Sequence[tuple[float, Entry]]) -> str:
@@ -187,7 +163,7 @@ def _bytes(x: str, numbered: Sequence[tuple[float, Entry]]) -> str:
         Series("sent", [(at, one["bytes_sent"]) for at, one in numbered]),
         Series("before compression", [(at, one["bytes_raw"]) for at, one in numbered]),
     ]
-    return lines("Bytes", x, "Bytes of record batches, as they were sent and before compression.", series, width=WIDTH)
+    return lines("Bytes", x, "Bytes of record batches, as they were sent and before compression.", series, width=NARROW)
 
 
 def _of_partitions(partitions: Mapping[str, int]) -> Iterable[str]:
@@ -197,7 +173,7 @@ def _of_partitions(partitions: Mapping[str, int]) -> Iterable[str]:
         topic, _, number = where.rpartition("-")
         topics.setdefault(topic, []).append((float(number), float(count)))
     for topic, counts in sorted(topics.items()):
-        yield columns(topic, "Kafka partition", "Records of each partition.", sorted(counts), width=WIDTH)
+        yield columns(topic, "Kafka partition", "Records of each partition.", sorted(counts), width=NARROW)
 
 
 def _plots(figures: Iterable[str], title: str = "") -> str:
@@ -224,9 +200,7 @@ def _table(entries: Sequence[Entry], streaming: bool) -> str:
     ]
     title = "Micro-batches" if streaming else "Tasks"
     kept = f", the last {MOST_ROWS} of {len(entries)}" if len(entries) > MOST_ROWS else ""
-    body = "\n".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return f'<h2>{title}{kept}</h2>\n<div class="wide"><table><tr>{head}</tr>\n{body}\n</table></div>'
+    return f"<h2>{title}{kept}</h2>\n{table(heads, rows)}"
 
 
 def _definitions(job: Job) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay.cli.report.progress import NOTICE_S, Bar, Display, LogLines, display
+from forebay._runtime.manual_clock import ManualClock
+from forebay.cli.report.progress import CLEAR, NOTICE_S, REST_MS, Bar, Display, Line, LogLines, display
 
 
 class Terminal(io.StringIO):
@@ -112,3 +113,22 @@ def test_who_waits_is_told_after_a_second_what_stands_in_the_way() -> None:
         "forebay: waiting for a topic: refused by a:1",
         "forebay: waiting for a coordinator: no answer yet",
     ]
+
+
+def test_a_line_is_written_in_its_place_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    clock, stream = ManualClock(), Terminal()
+    with Line(clock.now, stream) as line:
+        line.show("first")
+        line.show("too soon")
+        clock.advance(REST_MS)
+        line.show("a text that is longer than the terminal")
+    assert stream.getvalue() == f"{CLEAR}first{CLEAR}a text th{CLEAR}"
+
+
+def test_a_line_that_is_not_on_a_terminal_or_shows_nothing_writes_nothing() -> None:
+    for stream in (io.StringIO(), Terminal()):
+        with Line(ManualClock().now, stream) as line:
+            if not stream.isatty():
+                line.show("working")
+        assert stream.getvalue() == ""

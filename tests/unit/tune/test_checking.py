@@ -12,10 +12,10 @@ import pytest
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaTimeoutError
 from forebay.testing.clock import ManualClock
-from forebay.tune import Brokers, Stream, TuneError, Workload, check, predict
+from forebay.tune import Brokers, Stream, TuneError, Workload, checking, predict
 from forebay.tune._probe import HEADER
 from forebay.tune._world.callers import records
-from forebay.tune.check import Counters, Load, Measured, Row, Stalls
+from forebay.tune.checking import Counters, Load, Measured, Row, Stalls
 from forebay.tune.measures import Histogram
 from forebay.tune.workload import Cycle
 from tests.unit.tune.real import Speed, real_world
@@ -115,7 +115,7 @@ def test_by_how_much_a_thread_oversleeps() -> None:
         clock.advance(1000 * seconds + next(late))
 
     turns = iter([False] * 5 + [True])
-    found = check.oversleeps(clock, wait, lambda: next(turns))
+    found = checking.oversleeps(clock, wait, lambda: next(turns))
     assert [found.quantile(share) for share in (0.2, 0.6, 1.0)] == pytest.approx([0, 2, 4], abs=0.002)
 
 
@@ -125,11 +125,11 @@ def test_figures_of_a_run() -> None:
     loading = Load(fake.send, fake.counters, clock, lambda seconds: None)
     for ms in (1.0, 2.0, 3.0, 4.0):
         loading.latencies.add_one(ms)
-    found = check.measured_of(
+    found = checking.measured_of(
         loading, Histogram(), Counters(5, 10, 1000.0), Counters(25, 50, 41_000.0), seconds=10, batch_size=2000
     )
     assert (found.p50, found.p99, found.requests_s, found.fill) == (2.0, 4.0, 2.0, 0.5)
-    empty = check.measured_of(loading, Histogram(), Counters(), Counters(), seconds=1, batch_size=1)
+    empty = checking.measured_of(loading, Histogram(), Counters(), Counters(), seconds=1, batch_size=1)
     assert empty.fill == 0
 
 
@@ -151,7 +151,7 @@ def measured_as(found: Any, **changed: Any) -> Measured:
 
 def test_what_is_within_and_what_is_outside() -> None:
     found = predict(Workload(rate=200), {"linger.ms": 20}, brokers=Brokers(), seconds=2)
-    assert all(row.kept for row in check.compared(found, measured_as(found)))
+    assert all(row.kept for row in checking.compared(found, measured_as(found)))
     changed: dict[str, tuple[str, float, float]] = {
         "p50": ("p50, ms", 1.1, 1.2),
         "p99": ("p99, ms", 1.3, 1.4),
@@ -160,29 +160,29 @@ def test_what_is_within_and_what_is_outside() -> None:
     }
     for field, (name, good, bad) in changed.items():
         true = getattr(measured_as(found), field)
-        assert all(row.kept for row in check.compared(found, measured_as(found, **{field: good * true})))
-        rows = check.compared(found, measured_as(found, **{field: bad * true}))
+        assert all(row.kept for row in checking.compared(found, measured_as(found, **{field: good * true})))
+        rows = checking.compared(found, measured_as(found, **{field: bad * true}))
         assert [row.name for row in rows if not row.kept] == [name]
-    rows = check.compared(found, measured_as(found, longest_hold_ms=500.0, lost=1))
+    rows = checking.compared(found, measured_as(found, longest_hold_ms=500.0, lost=1))
     assert [row.name for row in rows if not row.kept] == ["longest hold, ms", "lost"]
 
 
 def test_the_table() -> None:
     rows = [Row("p50, ms", 11.0, 10.0, 1.5), Row("lost", 0, 5, 0), Row("longest hold, ms", 0.0, 0.0, 1.0)]
     calm = Measured(10.0, 20.0, 1.0, 0.5, 0.0, 10, 5, GOOD)
-    text = check.comparison_text(rows, calm)
+    text = checking.comparison_text(rows, calm)
     assert "p50, ms                    11.00       10.00      +10.0%       15%\n" in text
     assert "lost                           0           5     -100.0%        0%  outside\n" in text
     assert "longest hold, ms            0.00        0.00                     1\n" in text
     assert "overslept by 0.10 ms in the median, p99 0.30, longest 2.0\n" in text
     assert "the machine was busy" not in text
     busy = Measured(10.0, 20.0, 1.0, 0.5, 0.0, 10, 5, Stalls(0.1, 2.1, 90.0))
-    assert "above a fifth of the p50: the machine was busy" in check.comparison_text(rows, busy)
+    assert "above a fifth of the p50: the machine was busy" in checking.comparison_text(rows, busy)
 
 
 def test_the_load_under_the_topics_name() -> None:
     load = Workload([Stream(rate=10, topic="orders"), Stream(rate=5)], topics={"orders": 3})
-    found = check.load_of(load, "real", 3)
+    found = checking.load_of(load, "real", 3)
     assert found.topics == (("real", 3),)
     assert [(stream.rate, stream.topic) for stream in found.streams] == [(10, None), (5, None)]
 
@@ -197,16 +197,16 @@ def test_the_load_under_the_topics_name() -> None:
 )
 def test_loads_that_a_check_cannot_send(load: Workload, said: str) -> None:
     with pytest.raises(TuneError, match=said):
-        check.load_of(load, "real", 3)
+        checking.load_of(load, "real", 3)
 
 
 def test_a_topic_that_begins_with_the_tuners_record_may_be_filled() -> None:
     world = real_world(Speed(), Speed())
     config = ProducerConfig(**world.config)
-    assert check.scratch(config, "t", world.around) == (2, 2)
+    assert checking.scratch(config, "t", world.around) == (2, 2)
     world.log.write(b"", headers=[(HEADER, b"1")])
     world.log.write(b"a record of the load")
-    assert check.scratch(config, "t", world.around) == (2, 2)
+    assert checking.scratch(config, "t", world.around) == (2, 2)
 
 
 def test_a_topic_of_others_may_not() -> None:
@@ -214,7 +214,7 @@ def test_a_topic_of_others_may_not() -> None:
     world.log.write(b"order")
     world.log.write(b"", headers=[(HEADER, b"1")])
     with pytest.raises(TuneError, match="partition 0 holds a record at offset 0 that is not the tuner's"):
-        check.scratch(ProducerConfig(**world.config), "t", world.around)
+        checking.scratch(ProducerConfig(**world.config), "t", world.around)
 
 
 def test_each_partition_gets_a_record_that_says_whose_it_is() -> None:
@@ -227,5 +227,5 @@ def test_each_partition_gets_a_record_that_says_whose_it_is() -> None:
         def flush(self) -> None:
             calls.append("flush")
 
-    check.warm_up(Producer(), "t", 2)
+    checking.warm_up(Producer(), "t", 2)
     assert calls == [("t", 0, [("forebay-tune", b"1")]), ("t", 1, [("forebay-tune", b"1")]), "flush"]

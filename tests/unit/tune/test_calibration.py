@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,16 @@ from typing import Any
 import pytest
 
 from forebay.config import ProducerConfig
-from forebay.errors import TopicAuthorizationError
+from forebay.errors import ConfigError, TopicAuthorizationError
 from forebay.tune import Brokers, TuneError
-from forebay.tune.calibrate import Calibration, calibrate, median, sigma
+from forebay.tune.calibration import Calibration, calibrate, measure, median, sigma
 from tests.fakes.broker import Topic
 from tests.unit.admin.world import AdminWorld
 from tests.unit.tune.real import Speed, real_world
 
 
 def found_in(world: AdminWorld, topic: str = "t") -> Calibration:
-    return calibrate(ProducerConfig(**world.config), topic, around=world.around)
+    return measure(ProducerConfig(**world.config), topic, around=world.around)
 
 
 def test_each_time_is_found_again() -> None:
@@ -120,3 +121,20 @@ def test_a_partition_without_a_leader_is_said() -> None:
 def test_the_spread_of_a_lognormal_time(values: list[Any], found: float) -> None:
     assert sigma(values) == pytest.approx(found)
     assert median(values) == sorted(values)[1 if len(values) == 3 else 2]
+
+
+def test_what_was_measured_can_be_predicted_with_and_read_by_programs() -> None:
+    world = real_world(Speed(rtt=2, fixed=0.5), Speed(rtt=2, fixed=4))
+    told: list[str] = []
+    found = measure(ProducerConfig(**world.config), "t", around=world.around, tell=told.append)
+    assert found.brokers == Brokers(tuple(node.broker for node in found.nodes)) and len(told) == 2
+    values = json.loads(found.as_json())
+    assert (values["version"], values["topic"], len(values["nodes"])) == (1, "t", 2)
+    assert values["nodes"][1]["broker"]["fixed_ms"] == found.nodes[1].broker.fixed_ms
+
+
+def test_the_call_for_programs_takes_settings_by_name() -> None:
+    with pytest.raises(ConfigError, match="Unknown option"):
+        calibrate({"bootstrap.servers": "localhost:1", "bootstrap.server": "a"}, "t")
+    with pytest.raises(TuneError, match="did not answer within 0.05 s"):
+        calibrate({"bootstrap.servers": "localhost:1", "max.block.ms": 50}, "t")

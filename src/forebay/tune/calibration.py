@@ -9,17 +9,18 @@ probed.
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from forebay._assembly import Surroundings
 from forebay.config import ProducerConfig
 from forebay.errors import RecordTooLargeError
 from forebay.tune._probe import ALL, ONE, Place, Probe, asking, places_of, spacings
-from forebay.tune.brokers import Broker
+from forebay.tune.brokers import Broker, Brokers
 
 IN_LINE, LONE, TRIPS, LARGE = 100, 20, 20, 12
 """Requests of each kind in a round."""
@@ -38,6 +39,8 @@ SMALL_BYTES = 100
 LARGE_BYTES = 512 << 10
 LEAST_LARGE = 16 << 10
 MOST_RECORDS = MOST_ROUNDS * 2 * (IN_LINE + LONE) + LARGE_RUNS * LARGE + 1
+VERSION = 1
+"""Of the JSON."""
 BEGIN = "# Measured by forebay tune calibrate"
 """Of a file."""
 PLACES = 4
@@ -69,6 +72,15 @@ class Calibration:
     records: int
     """That were written."""
 
+    @property
+    def brokers(self) -> Brokers:
+        """For a prediction; numbered from 1 in the order of ``nodes``."""
+        return Brokers(tuple(node.broker for node in self.nodes))
+
+    def as_json(self) -> str:
+        """All of it."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
     def as_toml(self) -> str:
         """A file that ``[cluster] file = ...`` names, and that can be read by people."""
         lines = [
@@ -86,14 +98,32 @@ class Calibration:
 FIGURES = ("rtt_ms", "fixed_ms", "per_mib_ms", "replication_ms", "jitter")
 
 
-def calibrate(
+def calibrate(settings: Mapping[str, Any], topic: str, *, tell: Callable[[str], object] | None = None) -> Calibration:
+    """Measures the brokers that lead partitions of a topic; some hundreds of records each are written.
+
+    Whoever calls this agrees that the topic is filled.
+
+    Args:
+        settings: by Kafka's names: how the cluster is reached, and how long is waited (``max.block.ms``).
+        topic: it has records of the tuner alone.
+        tell: gets a line for each step.
+
+    Raises:
+        ConfigError: there is no such topic, it holds records that are not the tuner's, a broker went away, or an
+            option is not right.
+        KafkaError: the brokers refuse.
+    """
+    return measure(ProducerConfig(settings), topic, tell=tell or (lambda text: None))
+
+
+def measure(
     config: ProducerConfig,
     topic: str,
     *,
     around: Surroundings | None = None,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Calibration:
-    """Measures the brokers that lead partitions of a topic; some hundreds of records each are written.
+    """As ``calibrate``.
 
     Args:
         config: says how the cluster is reached, and how long is waited (``max.block.ms``).
