@@ -16,7 +16,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.in_flight import Delay
-from forebay.config import ProducerConfig
 from forebay.tune import Brokers, checking
 from forebay.tune.calibration import Calibration, calibrate
 from tests.support.pace import HANG_S
@@ -80,7 +79,7 @@ class Cluster:
         if place not in self._calibrated:
             with self.slowed(place):
                 topic = self.topic(place, NODES[place])
-                config = ProducerConfig({"bootstrap.servers": self.bootstrap})
+                config = {"bootstrap.servers": self.bootstrap}
                 # Brokers that were just started get faster for some thousand requests.
                 calibrate(config, topic)
                 self._calibrated[place] = brokers_of(calibrate(config, topic))
