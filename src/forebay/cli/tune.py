@@ -13,6 +13,7 @@ from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.top import look, sockets
 from forebay.tune import Brokers, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
 from forebay.tune._checks import choice
+from forebay.tune._workers import MOST_BY_DEFAULT, processors
 from forebay.tune.files import TEMPLATE, Document, in_file, read
 from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
 from forebay.tune.text import advice_text, prediction_text
@@ -104,8 +105,12 @@ def advised(
     as_json: bool,
     seed: int,
     properties: str | None,
+    workers: int | None = None,
 ) -> int:
     """Looks for better settings for the load of a file; the exit code.
+
+    Args:
+        workers: processes that simulate; None: as many as there are processors, up to four.
 
     Raises:
         ConfigError: something in the file, or an option, is not right.
@@ -113,7 +118,8 @@ def advised(
     """
     question = asked(path, changed, goal)
     load, brokers, wanted, settings = question
-    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed)
+    workers = workers or min(processors(), MOST_BY_DEFAULT)
+    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed, workers=workers)
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]

@@ -61,8 +61,18 @@ def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seco
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
+@click.option(
+    "--workers", type=click.IntRange(1, 64), help="Processes that simulate: the number of processors, up to four."
+)
 def advise(
-    path: str, options: Sequence[str], goals: Sequence[str], *, as_json: bool, properties: str | None, seed: int
+    path: str,
+    options: Sequence[str],
+    goals: Sequence[str],
+    *,
+    as_json: bool,
+    properties: str | None,
+    seed: int,
+    workers: int | None,
 ) -> int:
     """Look for better settings for the load of FILE, and say why and at what price.
 
@@ -71,7 +81,9 @@ def advise(
     from forebay.cli import tune as command
 
     changed, goal = pairs(options, "-X"), pairs(goals, "--goal")
-    return command.advised(path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties)
+    return command.advised(
+        path, changed, write, goal=goal, as_json=as_json, seed=seed, properties=properties, workers=workers
+    )
 
 
 @tune.command()

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from forebay.config import ProducerConfig
 from forebay.tune import outages as away
 from forebay.tune import predict, span
+from forebay.tune._checks import whole
+from forebay.tune._workers import Workers
 from forebay.tune.brokers import Brokers
 from forebay.tune.estimate import estimate
 from forebay.tune.figures import Figures, Objective, Variation
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
-    from forebay.tune.racing import Effort
+    from forebay.tune.racing import Effort, Run
     from forebay.tune.workload import Workload
 
 VERSION = 1
@@ -39,6 +41,7 @@ SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
 """What is proposed where a ratio is given and no codec is in use."""
+MOST_WORKERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,7 @@ def advise(
     costs: Costs | None = None,
     seed: int = 1,
     effort: Effort | None = None,
+    workers: int | None = None,
 ) -> Advice:
     """Looks for better settings for a load; no broker is needed.
 
@@ -98,6 +102,7 @@ def advise(
         costs: of the client's own work; None: guesses.
         seed: the same one gives the same advice.
         effort: how much is simulated; None: what a load of this rate needs.
+        workers: processes that simulate beside each other; None or 1: all in this one.  The advice is the same.
 
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
@@ -105,7 +110,8 @@ def advise(
     from forebay.tune.goal import Goal
 
     question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
-    return question.answered(effort or effort_for(load))
+    with Workers(question.work, 1 if workers is None else whole("workers", workers, 1, MOST_WORKERS)) as found:
+        return question.answered(effort or effort_for(load), found)
 
 
 def effort_for(load: Workload) -> Effort:
@@ -131,7 +137,11 @@ class Question:
     costs: Costs | None
     seed: int
 
-    def answered(self, effort: Effort) -> Advice:
+    def work(self, what: str, *arguments: Any) -> Any:
+        """What is asked of a worker: the method's name, and its arguments."""
+        return getattr(self, what)(*arguments)
+
+    def answered(self, effort: Effort, workers: Workers) -> Advice:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
@@ -142,6 +152,10 @@ class Question:
             lambda settings: estimate(scaled(nodes, MORE_RATE), settings),
             lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings),
         )
+
+        def several(runs: Sequence[Run]) -> Sequence[Figures]:
+            return workers.map([("simulate", names, *run) for run in runs])
+
         search = Search(
             present=present,
             defaults=defaults,
@@ -152,17 +166,18 @@ class Question:
             stressed=stressed,
             seed=self.seed,
             effort=effort,
+            several=several if len(workers) else None,
         )
         sizes = nodes[0][0].sizes
         found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
         before, after = estimate(nodes, found.present), estimate(nodes, found.best)
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
-        return self.advice(found, told)
+        return self.advice(found, told, workers)
 
-    def advice(self, found: Outcome, told: tuple[Reason, ...]) -> Advice:
+    def advice(self, found: Outcome, told: tuple[Reason, ...], workers: Workers) -> Advice:
         """The outcome in a user's words."""
         settings = options_changed(found.present, found.settings)
-        today = self.predicted({})
+        predictions = workers.map([("predicted", each) for each in ({}, settings)[: 1 + bool(settings)]])
         shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
         loss = found.loss if found.loss > 0 else 1.0
         return Advice(
@@ -171,8 +186,8 @@ class Question:
             verdict=found.verdict,
             settings=settings,
             reasons=told,
-            present=today,
-            proposed=self.predicted(settings) if settings else today,
+            present=predictions[0],
+            proposed=predictions[-1],
             figures={name: found.figures[each] for name, each in shown.items()},
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},

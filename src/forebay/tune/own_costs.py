@@ -32,6 +32,7 @@ from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
 from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
+from forebay.tune._workers import environment
 from forebay.tune._world.costs import Costs
 
 VALUE = bytes(100)
@@ -220,10 +221,9 @@ def sink() -> Iterator[str]:
     Raises:
         TuneError: it does not start.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "forebay.tune._sink"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
     ) as process:
         assert process.stdout is not None
         try:

@@ -7,8 +7,9 @@ no trace in them, so few short runs suffice.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of
 from forebay.tune.node import Settings
@@ -82,12 +83,17 @@ class RunKey:
     variation: Variation = AS_IT_IS
 
 
+Run = tuple[Settings, int, float, Variation]
+"""What ``Simulate`` is called with."""
+
+
 @dataclass(slots=True)
 class Race:
     """All runs so far; none is made twice.
 
     scale: the value of what is to be least that counts as 1.
     seed: of the whole search; each run's seed is made of it.
+    several: makes runs beside each other, from the arguments of ``simulate`` for each; None: one after the other.
     """
 
     simulate: Simulate
@@ -97,6 +103,7 @@ class Race:
     scale: float = 1.0
     runs: dict[Settings, dict[RunKey, Figures]] = field(default_factory=dict)
     used_seeds: int = 0
+    several: Callable[[Sequence[Run]], Sequence[Figures]] | None = None
 
     def new_keys(self, count: int, seconds: float) -> list[RunKey]:
         """Runs with seeds that nothing has been run with."""
@@ -109,6 +116,15 @@ class Race:
         if key not in done:
             done[key] = self.simulate(settings, key.seed, key.seconds, key.variation)
         return done[key]
+
+    def prepare(self, wanted: Iterable[tuple[Settings, RunKey]]) -> None:
+        """Makes runs that are about to be asked for beside each other, if that is possible."""
+        if self.several is None:
+            return
+        missing = [pair for pair in dict.fromkeys(wanted) if pair[1] not in self.runs.get(pair[0], ())]
+        tasks = [(settings, key.seed, key.seconds, key.variation) for settings, key in missing]
+        for (settings, key), figures in zip(missing, self.several(tasks), strict=True):
+            self.runs.setdefault(settings, {})[key] = figures
 
     def losses(self, settings: Settings, keys: Collection[RunKey]) -> list[float]:
         """Of these runs, in their order."""
@@ -134,6 +150,7 @@ class Race:
         """
         left = list(dict.fromkeys(candidates))
         keys = self.new_keys(self.effort.first_seeds, self.effort.first_seconds)
+        self.prepare(product(left, keys))
         left = self.ranked(left, keys)
         while len(left) > self.effort.last:
             half = max(self.effort.last, (len(left) + 1) // 2)
@@ -144,6 +161,7 @@ class Race:
                 break
             else:
                 keys += self.new_keys(1, self.effort.first_seconds)
+                self.prepare(product(left, keys))
                 left = self.ranked(left, keys)
         return left[: self.effort.last]
 
