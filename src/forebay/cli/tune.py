@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._insight.values import ProducerDescription
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.top import look, sockets
-from forebay.tune import Brokers, Costs, Goal, Trace, Workload, advise, brokers_of, own_costs, predict
-from forebay.tune._checks import choice
+from forebay.tune import Brokers, Costs, Goal, Stalls, Trace, Workload, advise, brokers_of, own_costs, predict, span
+from forebay.tune._checks import choice, refused
 from forebay.tune._workers import MOST_BY_DEFAULT, processors
 from forebay.tune.files import TEMPLATE, Document, in_file, read
 from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
@@ -21,6 +22,10 @@ from forebay.tune.trace import is_trace
 
 DEFAULT_FILE = "load.toml"
 EVERY_MS = 1000.0
+BESIDE = ("nothing", "computing")
+SEEDS = 3
+FEW_RECORDS = 50_000
+"""Of a load that is simulated several times.  Not by the time that it takes: the outcome is the same on any machine."""
 UNSEEN = "Bursts shorter than a second are not seen, and single sizes are not told apart (record_trace sees both)."
 
 
@@ -48,6 +53,8 @@ class Question(NamedTuple):
     brokers: Brokers
     goal: Goal
     settings: dict[str, Any]
+    costs: Costs | None
+    stalls: Stalls | None
 
 
 def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None = None) -> Question:
@@ -58,7 +65,7 @@ def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None 
     """
     if is_trace(path):
         load = Workload.replaying(Trace.open(path))
-        document = Document({}, {}, {}, {})
+        document = Document({}, {}, {}, {}, {})
     else:
         document = read(path)
         load = in_file(path, lambda: Workload.of(document.load))
@@ -71,7 +78,27 @@ def asked(path: str, changed: Mapping[str, str], goal: Mapping[str, str] | None 
         in_file(path, lambda: Brokers.of(document.cluster)) if document.cluster else brokers_of(load),
         in_file(path, lambda: goal_of(wanted)),
         settings,
+        *in_file(path, lambda: client_of(document.client, load)),
     )
+
+
+def client_of(table: Mapping[str, Any], load: Workload) -> tuple[Costs | None, Stalls | None]:
+    """What is known of the producer's own work and of its machine: from the file, a trace, or the user's cache.
+
+    Raises:
+        ConfigError: a value is not right, or there are no stalls where it says.
+    """
+    place, machine = own_costs.cache_file(), own_costs.machine()
+    costs = own_costs.kept(place, machine)
+    if "beside" in table:
+        computing = choice("beside", table["beside"], BESIDE) == "computing"
+        costs = replace(costs or Costs(), switch=1000 * sys.getswitchinterval() if computing else 0.0)
+    if "stalls" in table:
+        if not isinstance(table["stalls"], str):
+            raise refused("stalls", table["stalls"], "the name of a file that forebay tune stalls has written")
+        return costs, Stalls.from_json(table["stalls"])
+    of_trace = None if load.trace is None else load.trace.stalls
+    return costs, of_trace or own_costs.kept_stalls(place, machine)
 
 
 def goal_of(given: Mapping[str, Any]) -> Goal:
@@ -89,11 +116,6 @@ def _of_goal(text: str) -> Any:
         except ValueError:
             pass
     return text
-
-
-def costs_kept() -> Costs | None:
-    """The costs of the client's own work on this machine, if `calibrate` has measured them."""
-    return own_costs.kept(own_costs.cache_file(), own_costs.machine())
 
 
 def advised(
@@ -117,9 +139,17 @@ def advised(
         CommandError: the file of properties cannot be written.
     """
     question = asked(path, changed, goal)
-    load, brokers, wanted, settings = question
-    workers = workers or min(processors(), MOST_BY_DEFAULT)
-    found = advise(load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed, workers=workers)
+    load, brokers, wanted, settings, costs, stalls = question
+    found = advise(
+        load,
+        wanted,
+        settings=settings,
+        brokers=brokers,
+        costs=costs,
+        stalls=stalls,
+        seed=seed,
+        workers=workers or min(processors(), MOST_BY_DEFAULT),
+    )
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]
@@ -137,15 +167,29 @@ def predicted(
     *,
     as_json: bool,
     seed: int,
+    seeds: int | None = None,
     seconds: float | None,
 ) -> int:
     """Simulates the load of a file with its settings and ``changed`` ones; the exit code.
 
+    Args:
+        seeds: that are simulated; None: three where they take few seconds.
+
     Raises:
         ConfigError: something in the file, or an option, is not right.
     """
-    load, brokers, goal, settings = asked(path, changed)
-    found = predict(load, settings, brokers=brokers, costs=costs_kept(), seed=seed, seconds=seconds)
+    load, brokers, goal, settings, costs, stalls = asked(path, changed)
+    records = load.rate * load.producers * (span(load, brokers) if seconds is None else seconds)
+    found = predict(
+        load,
+        settings,
+        brokers=brokers,
+        costs=costs,
+        stalls=stalls,
+        seed=seed,
+        seeds=seeds or (SEEDS if records <= FEW_RECORDS else 1),
+        seconds=seconds,
+    )
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
     return OK if found.served and not goal.broken(found.figures()) else FAILED
 

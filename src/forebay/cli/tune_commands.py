@@ -40,8 +40,13 @@ def init(path: str | None) -> int:
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), help="Simulations, which tell how sure the figures are: 3 of short loads."
+)
 @click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
-def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seconds: float | None) -> int:
+def predict(
+    path: str, options: Sequence[str], *, as_json: bool, seed: int, seeds: int | None, seconds: float | None
+) -> int:
     """Say what the settings of FILE give for its load: latency, requests, memory, what is lost.
 
     The exit code is 1 if the load is not served, or a limit of the goal is not kept.
@@ -49,7 +54,7 @@ def predict(path: str, options: Sequence[str], *, as_json: bool, seed: int, seco
     from forebay.cli import tune as command
 
     changed = pairs(options, "-X")
-    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seconds=seconds)
+    return command.predicted(path, changed, write, as_json=as_json, seed=seed, seeds=seeds, seconds=seconds)
 
 
 @tune.command()
@@ -121,6 +126,19 @@ def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
         return yes or confirmed(question, "nothing was measured")
 
     return command.calibrated(cluster_config(values), topic, output, write, sure)
+
+
+@tune.command()
+@click.argument("path", metavar="FILE")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="For how long.")
+def stalls(path: str, seconds: float) -> int:
+    """Watch how this machine lets threads wait that could run, and write it into FILE.
+
+    [client] stalls = "FILE" in a load's file then has a simulated producer stall as often and as long.
+    """
+    from forebay.cli import tune_real as command
+
+    return command.stalls_watched(path, write, seconds=seconds)
 
 
 @tune.command()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
     from forebay.tune.racing import Effort, Run
+    from forebay.tune.stalls import Stalls
     from forebay.tune.workload import Workload
 
 VERSION = 1
@@ -65,6 +66,8 @@ class Advice:
     proposed: Prediction
     figures: Mapping[str, Figures]
     """Of the longer runs: ``present``, ``defaults``, ``best``."""
+    spreads: Mapping[str, Mapping[str, tuple[float, float]]]
+    """The least and the most of each figure in these runs, whose seeds differ."""
     gains: Mapping[str, tuple[float, float]]
     """Over ``present`` and ``defaults``: the share of the present loss that is gained, and its standard error."""
     trials: Mapping[str, Figures]
@@ -88,6 +91,7 @@ def advise(
     settings: Mapping[str, Any] | None = None,
     brokers: Brokers | None = None,
     costs: Costs | None = None,
+    stalls: Stalls | None = None,
     seed: int = 1,
     effort: Effort | None = None,
     workers: int | None = None,
@@ -100,6 +104,7 @@ def advise(
         settings: those of today, by Kafka's names; what is not given has its default.
         brokers: what it writes to; None: one node as fast as ``Broker()``.
         costs: of the client's own work; None: guesses.
+        stalls: of the producer's machine; None: those of a trace, else it never stalls.
         seed: the same one gives the same advice.
         effort: how much is simulated; None: what a load of this rate needs.
         workers: processes that simulate beside each other; None or 1: all in this one.  The advice is the same.
@@ -109,7 +114,7 @@ def advise(
     """
     from forebay.tune.goal import Goal
 
-    question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
+    question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, stalls, seed)
     with Workers(question.work, 1 if workers is None else whole("workers", workers, 1, MOST_WORKERS)) as found:
         return question.answered(effort or effort_for(load), found)
 
@@ -135,6 +140,7 @@ class Question:
     given: Mapping[str, Any]
     brokers: Brokers
     costs: Costs | None
+    stalls: Stalls | None
     seed: int
 
     def work(self, what: str, *arguments: Any) -> Any:
@@ -189,6 +195,7 @@ class Question:
             present=predictions[0],
             proposed=predictions[-1],
             figures={name: found.figures[each] for name, each in shown.items()},
+            spreads={name: found.spreads[each] for name, each in shown.items()},
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},
             front=tuple(
@@ -201,7 +208,12 @@ class Question:
     def predicted(self, changed: Mapping[str, Any]) -> Prediction:
         """What the simulation says of the settings of today with others beside them, over the whole load."""
         return predict(
-            self.load, {**self.given, **changed}, brokers=self.brokers, costs=self.costs, seed=self.seed + 1_000_000
+            self.load,
+            {**self.given, **changed},
+            brokers=self.brokers,
+            costs=self.costs,
+            stalls=self.stalls,
+            seed=self.seed + 1_000_000,
         )
 
     def simulate(
@@ -216,7 +228,9 @@ class Question:
             brokers = brokers.with_outages(self.brokers.outages[variation.outage])
             seconds = span(load, brokers)
         options = {**self.given, **options_of(settings)}
-        found = predict(load, options, brokers=brokers, costs=self.costs, seed=seed, seconds=seconds)
+        found = predict(
+            load, options, brokers=brokers, costs=self.costs, stalls=self.stalls, seed=seed, seconds=seconds
+        )
         return Figures(
             p50=found.latency.p50,
             p99=found.latency.p99,

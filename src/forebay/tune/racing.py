@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of, spread_of
 from forebay.tune.node import Settings
 
 T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
@@ -137,6 +137,10 @@ class Race:
     def mean(self, settings: Settings, keys: Collection[RunKey]) -> Figures:
         """Over these runs."""
         return mean_of([self.run(settings, key) for key in keys])
+
+    def spread(self, settings: Settings, keys: Collection[RunKey]) -> dict[str, tuple[float, float]]:
+        """The least and the most of each figure over these runs."""
+        return spread_of([self.run(settings, key) for key in keys])
 
     def ranked(self, settings: Collection[Settings], keys: Collection[RunKey]) -> list[Settings]:
         """Best first; of equal ones in the order in which they were given."""

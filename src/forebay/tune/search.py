@@ -92,6 +92,7 @@ class Outcome:
     failed: the trial that kept it from being proposed.
     front: candidates of which none is better in p99, requests and memory at once, fastest first.
     tried: candidates that closed forms saw, and that were simulated.
+    spreads: the least and the most of each of ``figures``, in the same runs.
     """
 
     verdict: Verdict
@@ -106,6 +107,7 @@ class Outcome:
     failed: Trial | None
     front: tuple[Candidate, ...]
     tried: tuple[int, int]
+    spreads: Mapping[Settings, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
 
 
 def grid(
@@ -324,6 +326,7 @@ class Search:
             failed=failed,
             front=(),
             tried=(0, 0),
+            spreads={each: race.spread(each, keys) for each in compared},
         )
 
     def trial(self, race: Race, settings: Settings, key: RunKey) -> Trial:
