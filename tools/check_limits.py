@@ -127,6 +127,8 @@ SMALL = {
     "forebay/tune/_sink.py": "A process of its own.",
     "forebay/tune/_world/agenda.py": "The events of a simulation, which know nothing of what they do.",
     "forebay/tune/_world/costs.py": "A public value of its own.",
+    "forebay/tune/_world/stalling.py": "When threads of a simulation run, which knows nothing of what they do.",
+    "forebay/tune/wording.py": "How numbers are written in sentences, which knows none of the sentences.",
     "forebay/tune/goal.py": "A public value of its own, which the search alone needs.",
     "forebay/_runtime/manual_clock.py": "A public class of its own.",
     "forebay/testing/clock.py": "A name that tests import; the class stands below.",

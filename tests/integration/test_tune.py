@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forebay import KafkaProducer
 from forebay.cli.commands import execute
 from forebay.tune import Brokers, own_costs
+from tests.integration.test_cli import COMMAND, ENVIRONMENT
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S, until
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -71,3 +77,26 @@ def test_a_load_is_sent_beside_its_prediction(
         assert float(figures["p50, ms"][1]) > 1
     records = read_all(kafka.bootstrap_servers, target)
     assert len(records) > 700
+
+
+def test_ctrl_c_ends_an_advice_and_its_workers(tmp_path: Path) -> None:
+    path = tmp_path / "load.toml"
+    path.write_text("[load]\nrate = 300000\nsizes = 100\ntopics = {t = 12}\nproducers = 8\n", encoding="utf-8")
+    command = [*COMMAND, "tune", "advise", str(path), "--workers", "2"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=ENVIRONMENT, start_new_session=True, **pipes) as process:
+        try:
+            until(lambda: len(group_of(process.pid)) == 3, "two workers run")
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=HANG_S)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err.strip()) == (130, b"", b"forebay: error: interrupted")
+    assert group_of(process.pid) == []
+
+
+def group_of(leader: int) -> list[str]:
+    """The processes of a group that run."""
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, check=True)
+    lines = [line.split() for line in listed.stdout.decode().splitlines()]
+    return [state for group, state in lines if int(group) == leader and not state.startswith("Z")]

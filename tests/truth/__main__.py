@@ -124,7 +124,7 @@ def runs_of(kafka: Cluster, case: Case, options: argparse.Namespace) -> list[dic
         while len(found) < options.runs:
             run = measured(kafka, case, topic, seed, case.settings)
             again = table.stalled(run) and spare > 0
-            stalls = run["stalls"]["p99"]
+            stalls = table.stalls_of(run).p99
             print(
                 f"{case.letter} {case.what}, seed {seed}: p50 {run['p50']:.2f} ms, p99 {run['p99']:.2f}, "
                 f"{run['requests_s']:.0f} requests/s, stalls' p99 {stalls:.2f}{', taken again' if again else ''}",
@@ -148,7 +148,7 @@ def rows(cases: Sequence[Case], kept: Mapping[str, Any], model: Wrong = table.RI
         predictions: list[Figures] = []
         runs: list[Figures] = []
         for run in kept["runs"][case.letter]:
-            inputs = table.inputs_of(case, brokers, compression, run.get("stalled"))
+            inputs = table.inputs_of(case, brokers, compression, table.stalls_of(run))
             predictions.append(table.predicted(case, inputs, costs, run["seed"], model))
             runs.append(table.figures_measured(run, case))
         found += table.rows_of(case, predictions, runs)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from forebay.tune import Brokers, Costs, predict
+from forebay.tune import Brokers, Costs, Stalls, predict
 from forebay.tune.checking import HOLD_TOLERANCE, LEAST_HOLD_MS, STALLED, TOLERANCES
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import Prediction
@@ -41,7 +41,7 @@ class Row(NamedTuple):
         return f"{self.case}  {self.name:<18}{self.predicted:>12,.3f}{self.measured:>12,.3f}  {share}{end}"
 
 
-def inputs_of(case: Case, brokers: Brokers, compression: Compression | None, stalls: Any = None) -> Inputs:
+def inputs_of(case: Case, brokers: Brokers, compression: Compression | None, stalls: Stalls | None = None) -> Inputs:
     """What the case's prediction is made of.
 
     Args:
@@ -57,10 +57,15 @@ def inputs_of(case: Case, brokers: Brokers, compression: Compression | None, sta
 def predicted(case: Case, inputs: Inputs, costs: Costs, seed: int, model: Wrong = RIGHT) -> Figures:
     """The figures of a prediction with a model."""
     made = model.change(inputs)
-    more = {} if made.stalls is None else {"stalls": made.stalls}
     with model.around():
         found = predict(
-            made.load, made.settings, brokers=made.brokers, costs=costs, seed=seed, seconds=case.seconds, **more
+            made.load,
+            made.settings,
+            brokers=made.brokers,
+            costs=costs,
+            stalls=made.stalls,
+            seed=seed,
+            seconds=case.seconds,
         )
     return figures_of(found, case)
 
@@ -119,4 +124,9 @@ def allowed(name: str, measured: float, batch: float, seconds: float) -> float:
 
 def stalled(found: Mapping[str, Any]) -> bool:
     """Whether the machine was not fit for the run."""
-    return bool(found["stalls"]["p99"] > STALLED * found["p50"])
+    return bool(stalls_of(found).p99 > STALLED * found["p50"])
+
+
+def stalls_of(found: Mapping[str, Any]) -> Stalls:
+    """By how much a sleeping thread overslept in the run."""
+    return Stalls.of_table(found["stalls"])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forebay.tune import Brokers, Workload
+from forebay.tune import Brokers, Stalls, Workload
 from forebay.tune._world.selector import Link
 from forebay.tune._world.service import NodeService, Waiting
 from forebay.tune.workload import Cycle, Stream
@@ -28,7 +28,7 @@ class Inputs:
     load: Workload
     settings: Mapping[str, Any]
     brokers: Brokers
-    stalls: Any
+    stalls: Stalls | None
 
 
 Change = Callable[[Inputs], Inputs]

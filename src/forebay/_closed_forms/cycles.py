@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from forebay._closed_forms.latency import uniform
@@ -84,7 +85,9 @@ def batches_of(groups: Sequence[Group], records: float) -> float:
     return min(records, opened) if records > 1 else 1.0
 
 
-def cycle(rate: float, linger: float, packing: Packing, groups: Sequence[Group] = ONE, *, near: float = 0.0) -> Cycle:
+# Settings that differ only in what is in flight, or in how slow a broker is, have the same cycles.
+@lru_cache(maxsize=1024)
+def cycle(rate: float, linger: float, packing: Packing, groups: tuple[Group, ...] = ONE, *, near: float = 0.0) -> Cycle:
     """The cycles of a node that gets ``rate`` records a ms, with free connections.
 
     Args:

@@ -123,17 +123,3 @@ class Facts:
             self.values[f"{name}_before"], self.values[f"{name}_after"] = before, after
             said.append(f"{SHORT.get(name, name)} {option_value(name, before)} ▸ {option_value(name, after)}")
         return ", ".join(said)
-
-
-def doubts(*, calibrated: bool, traced: bool, stalls: bool, ratio_measured: bool) -> tuple[str, ...]:
-    """What the advice does not know, each in a sentence."""
-    found = ["Pauses of the brokers count only as far as they are declared."]
-    if not calibrated:
-        found.append("The times of the brokers are given, not measured: latencies are as right as they are.")
-    if not traced:
-        found.append("Bursts shorter than a second are not in the load.")
-    if not stalls:
-        found.append("Stalls of this machine are not recorded: high quantiles are too low.")
-    if not ratio_measured:
-        found.append("What a codec leaves of the bytes is a guess.")
-    return tuple(found)

@@ -39,6 +39,9 @@ EXIT_MS = 10_000.0
 MOST_WAITING = 32 << 20
 """Bytes of notes that may wait for the thread; what comes then is left out, and counted."""
 BLOCK_SIZE = 1 << 20
+STALL_MS = 0.5
+"""From which on it is noted that the thread woke late."""
+MOST_STALLS = 10_000
 MOST_EVERY = 1000
 FOUND_S = 600.0
 """For which a trace is recorded that the environment asks for without a time."""
@@ -88,6 +91,9 @@ class Recorder:
         self._metrics_at = now
         self._waited_ms = self._buffer_wait_ms()
         self._holds: list[tuple[int, int]] = []
+        self._looks = 0
+        self._stalls: list[tuple[float, float]] = []
+        """When the thread was to wake, from the beginning, and by how much it woke later, in ms."""
         self._waiting: list[bytes] = []
         self._waiting_size = 0
         self._counts = {"records": 0, "kept": 0, "batches": 0, "blocks": 0}
@@ -107,7 +113,9 @@ class Recorder:
         """The thread: looks now and then, and writes the file in the end.  Nothing that fails here fails a send."""
         try:
             while self.is_open():
+                due = self._parts.clock.now() + POLL_MS
                 self._stop.wait(POLL_MS)
+                self.note_stall(due)
                 self.look()
             self.finish()
         except Exception as error:
@@ -142,6 +150,13 @@ class Recorder:
         self._waiting_size += sum(map(len, done))
         if self._waiting_size >= BLOCK_SIZE:
             self._write_block()
+
+    def note_stall(self, due: float) -> None:
+        """The thread, which was to wake at this time (ms), has woken."""
+        late = self._parts.clock.now() - due
+        self._looks += 1
+        if late >= STALL_MS and len(self._stalls) < MOST_STALLS:
+            self._stalls.append((round(due - self._begun, 3), round(late, 3)))
 
     def _note_hold(self, now: float) -> None:
         """A wait for memory counts when it is over; of several threads at once, the longest that can be is noted."""
@@ -216,6 +231,7 @@ class Recorder:
                 for topic in topics
             },
             "holds": self._holds,
+            "stalls": {"looks": self._looks, "long": self._stalls},
             **self._counts,
             "left_out": {"batches": self._watch.left_out_batches, "records": self._watch.left_out_records},
             "failure": None if failure is None else repr(failure),

@@ -3,7 +3,8 @@
 A block has the columns ``BATCH`` (64 bits) of some batches, then the columns ``RECORD`` (32 bits) of their records that
 were kept, batch by batch.  Each column is compressed by zlib after its length.  Numbers are big-endian.  Times are in
 us: a batch's from the beginning of the recording, a record's from the record before it in its batch, the first one's
-from the batch's creation.
+from the batch's creation.  A trace of this version may lack ``stalls`` in its line: the first recorders did not note
+them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +21,17 @@ from forebay.tune import (
     Costs,
     Goal,
     Prediction,
+    Stalls,
     Trace,
     Workload,
     advise,
     brokers_of,
     own_costs,
     predict,
+    span,
 )
-from forebay.tune._checks import choice
+from forebay.tune._checks import choice, refused
+from forebay.tune._workers import MOST_BY_DEFAULT, processors
 from forebay.tune.advice import CODEC as PROPOSED_CODEC
 from forebay.tune.files import TEMPLATE, Document, in_file, read
 from forebay.tune.fitting import seen_cluster, seen_facts, seen_load, seen_settings
@@ -36,6 +40,10 @@ from forebay.tune.trace import is_trace
 
 DEFAULT_FILE = "load.toml"
 EVERY_MS = 1000.0
+BESIDE = ("nothing", "computing")
+SEEDS = 3
+FEW_RECORDS = 50_000
+"""Of a load that is simulated several times.  Not by the time that it takes: the outcome is the same on any machine."""
 UNSEEN = "Bursts shorter than a second are not seen, and single sizes are not told apart (record_trace sees both)."
 
 
@@ -63,6 +71,8 @@ class Question(NamedTuple):
     brokers: Brokers
     goal: Goal
     settings: dict[str, Any]
+    costs: Costs | None
+    stalls: Stalls | None
 
 
 def asked(
@@ -76,7 +86,7 @@ def asked(
     """
     if is_trace(path):
         load = Workload.replaying(Trace.open(path))
-        document = Document({}, {}, {}, {})
+        document = Document({}, {}, {}, {}, {})
     else:
         document = read(path)
         load = in_file(path, lambda: Workload.of(document.load))
@@ -91,6 +101,7 @@ def asked(
         in_file(path, lambda: Brokers.of(document.cluster)) if document.cluster else brokers_of(load),
         in_file(path, lambda: goal_of(wanted)),
         settings,
+        *in_file(path, lambda: client_of(document.client, load)),
     )
 
 
@@ -106,6 +117,25 @@ def sampled(path: str, codec: str) -> Compression:
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
     return own_costs.compression_of(lines, PROPOSED_CODEC if codec == "none" else codec)
+
+
+def client_of(table: Mapping[str, Any], load: Workload) -> tuple[Costs | None, Stalls | None]:
+    """What is known of the producer's own work and of its machine: from the file, a trace, or the user's cache.
+
+    Raises:
+        ConfigError: a value is not right, or there are no stalls where it says.
+    """
+    place, machine = own_costs.cache_file(), own_costs.machine()
+    costs = own_costs.kept(place, machine)
+    if "beside" in table:
+        computing = choice("beside", table["beside"], BESIDE) == "computing"
+        costs = replace(costs or Costs(), switch=1000 * sys.getswitchinterval() if computing else 0.0)
+    if "stalls" in table:
+        if not isinstance(table["stalls"], str):
+            raise refused("stalls", table["stalls"], "the name of a file that forebay tune stalls has written")
+        return costs, Stalls.from_json(table["stalls"])
+    of_trace = None if load.trace is None else load.trace.stalls
+    return costs, of_trace or own_costs.kept_stalls(place, machine)
 
 
 def goal_of(given: Mapping[str, Any]) -> Goal:
@@ -125,11 +155,6 @@ def _of_goal(text: str) -> Any:
     return text
 
 
-def costs_kept() -> Costs | None:
-    """The costs of the client's own work on this machine, if `calibrate` has measured them."""
-    return own_costs.kept(own_costs.cache_file(), own_costs.machine())
-
-
 def advised(
     path: str,
     changed: Mapping[str, str],
@@ -141,8 +166,12 @@ def advised(
     properties: str | None,
     sample: str | None = None,
     report: str | None = None,
+    workers: int | None = None,
 ) -> int:
     """Looks for better settings for the load of a file; the exit code.
+
+    Args:
+        workers: processes that simulate; None: as many as there are processors, up to four.
 
     Raises:
         ConfigError: something in the file, or an option, is not right.
@@ -150,10 +179,18 @@ def advised(
     """
     check_folder(report)
     question = asked(path, changed, goal, sample)
-    load, brokers, wanted, settings = question
+    load, brokers, wanted, settings, costs, stalls = question
     with Line(SystemClock().now) as line:
         found = advise(
-            load, wanted, settings=settings, brokers=brokers, costs=costs_kept(), seed=seed, progress=line.show
+            load,
+            wanted,
+            settings=settings,
+            brokers=brokers,
+            costs=costs,
+            stalls=stalls,
+            seed=seed,
+            workers=workers or min(processors(), MOST_BY_DEFAULT),
+            progress=line.show,
         )
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
@@ -192,19 +229,33 @@ def predicted(
     *,
     as_json: bool,
     seed: int,
+    seeds: int | None = None,
     seconds: float | None,
     sample: str | None = None,
     report: str | None = None,
 ) -> int:
     """Simulates the load of a file with its settings and ``changed`` ones; the exit code.
 
+    Args:
+        seeds: that are simulated; None: three where they take few seconds.
+
     Raises:
         ConfigError: something in the file, or an option, is not right.
         CommandError: the page cannot be written.
     """
     check_folder(report)
-    load, brokers, goal, settings = asked(path, changed, sample=sample)
-    found = predict(load, settings, brokers=brokers, costs=costs_kept(), seed=seed, seconds=seconds)
+    load, brokers, goal, settings, costs, stalls = asked(path, changed, sample=sample)
+    records = load.rate * load.producers * (span(load, brokers) if seconds is None else seconds)
+    found = predict(
+        load,
+        settings,
+        brokers=brokers,
+        costs=costs,
+        stalls=stalls,
+        seed=seed,
+        seeds=seeds or (SEEDS if records <= FEW_RECORDS else 1),
+        seconds=seconds,
+    )
     write(found.as_json().rstrip("\n") if as_json else prediction_text(found, load, brokers, goal).rstrip("\n"))
     write_page(found, report)
     return OK if found.served and not goal.broken(found.figures()) else FAILED

@@ -45,6 +45,9 @@ def init(path: str | None) -> int:
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
 )
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), help="Simulations, which tell how sure the figures are: 3 of short loads."
+)
 @click.option("--seconds", type=click.FloatRange(0.001, 86_400), help="For which the load comes, instead of enough.")
 @REPORT
 def predict(path: str, options: Sequence[str], **wanted: Any) -> int:
@@ -67,6 +70,9 @@ def predict(path: str, options: Sequence[str], **wanted: Any) -> int:
 @click.option("--properties", metavar="FILE", help="Write the settings that are proposed into this file.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 64), help="Processes that simulate: the number of processors, up to four."
 )
 @REPORT
 def advise(path: str, options: Sequence[str], goals: Sequence[str], **wanted: Any) -> int:
@@ -115,6 +121,19 @@ def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
         return yes or confirmed(question, "nothing was measured")
 
     return command.calibrated(cluster_config(values), topic, output, write, sure)
+
+
+@tune.command()
+@click.argument("path", metavar="FILE")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="For how long.")
+def stalls(path: str, seconds: float) -> int:
+    """Watch how this machine lets threads wait that could run, and write it into FILE.
+
+    [client] stalls = "FILE" in a load's file then has a simulated producer stall as often and as long.
+    """
+    from forebay.cli import tune_real as command
+
+    return command.stalls_watched(path, write, seconds=seconds)
 
 
 @tune.command()

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.tune import Brokers, Workload, calibration, checking, own_costs, real_check
 from forebay.tune.calibration import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration
 from forebay.tune.files import in_file, read
+from forebay.tune.stalls import LONG_MS, Stalls, sleep, watch
 
 Write = Callable[[str], object]
 MIB = 1 << 20
+STALLS_S = 10.0
+"""For which a machine is watched."""
 
 
 def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, sure: Callable[[str], bool]) -> int:
@@ -33,6 +37,7 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
     with LogLines(Display()):
         found = calibration.measure(config, topic, tell=write)
         costs = own_costs.measured()
+        stalls = watch(SystemClock(), sleep, STALLS_S)
     try:
         path.write_text(found.as_toml(), encoding="utf-8")
     except OSError as error:
@@ -42,16 +47,40 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
     place = own_costs.cache_file()
     try:
         own_costs.keep(costs, place, own_costs.machine())
+        own_costs.keep_stalls(stalls, place, own_costs.machine())
     except OSError as error:
         raise CommandError(f"{place} cannot be written: {error.strerror}", FAILED) from None
     write(
         f"{'this client':<12}wake {costs.wake * 1000:.1f} µs, turn {costs.turn * 1000:.1f}, request "
         f"{costs.request * 1000:.1f}, batch {costs.batch * 1000:.1f}, record {costs.record * 1000:.2f}; kept in {place}"
     )
+    write(_of_stalls(stalls))
     write(
         f'{output} is written, from {found.records:,} records; name it in a load\'s file: [cluster] file = "{output}"'
     )
     return OK
+
+
+def stalls_watched(path: str, write: Write, *, seconds: float) -> int:
+    """Watches how this machine stalls, into a file.
+
+    Raises:
+        CommandError: the file cannot be written.
+    """
+    write(f"this machine is watched for {seconds:g} s, beside whatever else it does")
+    found = watch(SystemClock(), sleep, seconds)
+    try:
+        Path(path).write_text(found.as_json(), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+    write(_of_stalls(found))
+    write(f'{path} is written; name it in a load\'s file: [client] stalls = "{path}"')
+    return OK
+
+
+def _of_stalls(found: Stalls) -> str:
+    wakes = f"a thread wakes {found.p50:.3g} ms late in the median, p99 {found.p99:.3g}, {found.longest:,.3g} at most"
+    return f"{'stalls':<12}{found.rate:,.3g} times a second for {LONG_MS:g} ms or more; {wakes}"
 
 
 def _lines(found: Calibration) -> list[str]:

@@ -20,7 +20,8 @@ from forebay.tune.brokers import Broker, Brokers, Others, Outage
 from forebay.tune.files import checked_settings
 from forebay.tune.fitting import trace_cluster
 from forebay.tune.goal import Goal
-from forebay.tune.prediction import Prediction, prediction_of
+from forebay.tune.prediction import Prediction, joined, prediction_of
+from forebay.tune.stalls import Stalls
 from forebay.tune.trace import Trace
 from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
 
@@ -44,6 +45,7 @@ __all__ = [
     "Others",
     "Outage",
     "Prediction",
+    "Stalls",
     "Stream",
     "Trace",
     "TuneError",
@@ -63,6 +65,7 @@ AFTER_S = 15.0
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
 MOST_PRODUCERS = 100
+MOST_SEEDS = 100
 GUESSED = "the times of the brokers are guessed from the fast answers in the trace"
 
 
@@ -82,7 +85,9 @@ def predict(
     *,
     brokers: Brokers | None = None,
     costs: Costs | None = None,
+    stalls: Stalls | None = None,
     seed: int = 1,
+    seeds: int = 1,
     seconds: float | None = None,
 ) -> Prediction:
     """Simulates a load; no broker is needed, and no time is waited for.
@@ -92,7 +97,9 @@ def predict(
         settings: of the producer, by Kafka's names; what is not given has its default, or is as it was for a trace.
         brokers: what it writes to; None: one node as fast as ``Broker()``, or what a trace shows of them.
         costs: of the client's own work; None: guesses.
+        stalls: of the producer's machine; None: those of a trace, else it never stalls.
         seed: the same one gives the same prediction.
+        seeds: so many simulations, from ``seed`` on, tell by how much the figures differ.  The figures are the first's.
         seconds: for which the load comes; None: ``span`` of it.
 
     Raises:
@@ -108,14 +115,19 @@ def predict(
     time = span(load, brokers) if seconds is None else number("seconds", seconds, 0.001, 86_400)
     if load.producers > MOST_PRODUCERS:
         raise TuneError(f"producers is {load.producers}; at most {MOST_PRODUCERS} are simulated in this version")
-    world = World(load, brokers, found, costs=costs, seed=whole("seed", seed, 0))
-    try:
-        said = prediction_of(world.run(time), load, brokers, found, costs=costs, seed=seed)
-        if load.trace is not None and brokers == brokers_of(load):
-            said = replace(said, assumptions=(*said.assumptions, GUESSED))
-        return said
-    finally:
-        world.close()
+    if stalls is None and load.trace is not None:
+        stalls = load.trace.stalls
+    runs: list[Prediction] = []
+    for each in range(whole("seed", seed, 0), seed + whole("seeds", seeds, 1, MOST_SEEDS)):
+        world = World(load, brokers, found, costs=costs, seed=each, stalls=stalls)
+        try:
+            runs.append(prediction_of(world.run(time), load, brokers, found, costs=costs, seed=each))
+        finally:
+            world.close()
+    said = joined(runs, load, costs, stalls)
+    if load.trace is not None and brokers == brokers_of(load):
+        said = replace(said, doubts=(GUESSED, *said.doubts))
+    return said
 
 
 def brokers_of(load: Workload) -> Brokers:

@@ -20,6 +20,8 @@ from forebay._closed_forms.wording import OPTIONS, options_of
 from forebay.config import ProducerConfig
 from forebay.tune import outages as away
 from forebay.tune import predict, span
+from forebay.tune._checks import whole
+from forebay.tune._workers import Workers
 from forebay.tune.brokers import Brokers
 from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
-    from forebay.tune.racing import Effort
+    from forebay.tune.racing import Effort, Run
+    from forebay.tune.stalls import Stalls
     from forebay.tune.workload import Workload
 
 VERSION = 1
@@ -43,6 +46,7 @@ SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
 """What is proposed where a ratio is given and no codec is in use."""
+MOST_WORKERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,8 @@ class Advice:
     proposed: Prediction
     figures: Mapping[str, Figures]
     """Of the longer runs: ``present``, ``defaults``, ``best``."""
+    spreads: Mapping[str, Mapping[str, tuple[float, float]]]
+    """The least and the most of each figure in these runs, whose seeds differ."""
     gains: Mapping[str, tuple[float, float]]
     """Over ``present`` and ``defaults``: the share of the present loss that is gained, and its standard error."""
     trials: Mapping[str, Figures]
@@ -102,9 +108,11 @@ def advise(
     settings: Mapping[str, Any] | None = None,
     brokers: Brokers | None = None,
     costs: Costs | None = None,
+    stalls: Stalls | None = None,
     seed: int = 1,
     effort: Effort | None = None,
     progress: Callable[[str], object] | None = None,
+    workers: int | None = None,
 ) -> Advice:
     """Looks for better settings for a load; no broker is needed.
 
@@ -114,17 +122,20 @@ def advise(
         settings: those of today, by Kafka's names; what is not given has its default.
         brokers: what it writes to; None: one node as fast as ``Broker()``.
         costs: of the client's own work; None: guesses.
+        stalls: of the producer's machine; None: those of a trace, else it never stalls.
         seed: the same one gives the same advice.
         effort: how much is simulated; None: what a load of this rate needs.
         progress: gets a text that says what is done so far, many times a second.
+        workers: processes that simulate beside each other; None or 1: all in this one.  The advice is the same.
 
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
     """
     from forebay.tune.goal import Goal
 
-    question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, seed)
-    return question.answered(effort or effort_for(load), Work(progress or (lambda text: None)))
+    question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, stalls, seed)
+    with Workers(question.work, 1 if workers is None else whole("workers", workers, 1, MOST_WORKERS)) as found:
+        return question.answered(effort or effort_for(load), Work(progress or (lambda text: None)), found)
 
 
 def effort_for(load: Workload) -> Effort:
@@ -166,14 +177,18 @@ class Work:
         """The same, counted: runs of the load as it is, and trials of it with something else."""
 
         def counted(settings: Settings, seed: int, seconds: float, variation: Variation) -> Figures:
-            if variation == AS_IT_IS:
-                self.runs += 1
-            else:
-                self.trials += 1
-            self.told()
+            self.ran(variation)
             return simulate(settings, seed, seconds, variation)
 
         return counted
+
+    def ran(self, variation: Variation) -> None:
+        """Counts a run."""
+        if variation == AS_IT_IS:
+            self.runs += 1
+        else:
+            self.trials += 1
+        self.told()
 
     def told(self) -> None:
         """Tells what is done, with the step that just began."""
@@ -191,9 +206,14 @@ class Question:
     given: Mapping[str, Any]
     brokers: Brokers
     costs: Costs | None
+    stalls: Stalls | None
     seed: int
 
-    def answered(self, effort: Effort, work: Work) -> Advice:
+    def work(self, what: str, *arguments: Any) -> Any:
+        """What is asked of a worker: the method's name, and its arguments."""
+        return getattr(self, what)(*arguments)
+
+    def answered(self, effort: Effort, work: Work, workers: Workers) -> Advice:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
@@ -204,6 +224,13 @@ class Question:
             lambda settings: estimate(scaled(nodes, MORE_RATE), settings),
             lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings),
         )
+
+        def several(runs: Sequence[Run]) -> Sequence[Figures]:
+            found: Sequence[Figures] = workers.map([("simulate", names, *run) for run in runs])
+            for run in runs:
+                work.ran(run[-1])
+            return found
+
         search = Search(
             present=present,
             defaults=defaults,
@@ -214,6 +241,7 @@ class Question:
             stressed=stressed,
             seed=self.seed,
             effort=effort,
+            several=several if len(workers) else None,
         )
         sizes = nodes[0][0].sizes
         looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
@@ -221,12 +249,12 @@ class Question:
         before, after = estimate(nodes, found.present), estimate(nodes, found.best)
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
         near = what_if(partial(estimate, nodes), found.settings, looked_at, declared, producers=self.load.producers)
-        return self.advice(found, told, near)
+        return self.advice(found, told, near, workers)
 
-    def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...]) -> Advice:
+    def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...], workers: Workers) -> Advice:
         """The outcome in a user's words."""
         settings = options_changed(found.present, found.settings)
-        today = self.predicted({})
+        predictions = workers.map([("predicted", each) for each in ({}, settings)[: 1 + bool(settings)]])
         producers = self.load.producers  # closed forms are of one
         shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
         loss = found.loss if found.loss > 0 else 1.0
@@ -237,9 +265,10 @@ class Question:
             verdict=found.verdict,
             settings=settings,
             reasons=told,
-            present=today,
-            proposed=self.predicted(settings) if settings else today,
+            present=predictions[0],
+            proposed=predictions[-1],
             figures={name: found.figures[each] for name, each in shown.items()},
+            spreads={name: found.spreads[each] for name, each in shown.items()},
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},
             front=tuple(
@@ -253,7 +282,12 @@ class Question:
     def predicted(self, changed: Mapping[str, Any]) -> Prediction:
         """What the simulation says of the settings of today with others beside them, over the whole load."""
         return predict(
-            self.load, {**self.given, **changed}, brokers=self.brokers, costs=self.costs, seed=self.seed + 1_000_000
+            self.load,
+            {**self.given, **changed},
+            brokers=self.brokers,
+            costs=self.costs,
+            stalls=self.stalls,
+            seed=self.seed + 1_000_000,
         )
 
     def simulate(
@@ -268,7 +302,9 @@ class Question:
             brokers = brokers.with_outages(self.brokers.outages[variation.outage])
             seconds = span(load, brokers)
         options = {**self.given, **options_of(settings)}
-        found = predict(load, options, brokers=brokers, costs=self.costs, seed=seed, seconds=seconds)
+        found = predict(
+            load, options, brokers=brokers, costs=self.costs, stalls=self.stalls, seed=seed, seconds=seconds
+        )
         return Figures(
             p50=found.latency.p50,
             p99=found.latency.p99,

@@ -22,6 +22,7 @@ from forebay.tune._probe import HEADER, asking, check_own, parts_of
 from forebay.tune._world.callers import Record, records
 from forebay.tune.measures import Histogram
 from forebay.tune.prediction import Prediction
+from forebay.tune.stalls import Stalls, sleep, watched
 from forebay.tune.workload import Stream, Workload
 
 TOLERANCES: Mapping[str, float] = {"p50, ms": 0.15, "p99, ms": 0.25, "requests/s": 0.05, "fill": 0.05}
@@ -31,7 +32,6 @@ LEAST_HOLD_MS = 1.0
 """A call of send that takes less was not held for memory, but the thread did not run."""
 STALLED = 0.2
 """The share of the p50 above which the stalls' p99 says that the machine was not fit for a check."""
-SLEEP_MS = 1.0
 SOON_MS = 100.0
 """From the start of the threads to the begin of the load."""
 
@@ -61,15 +61,6 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Stalls:
-    """By how much a sleeping thread overslept, in ms."""
-
-    p50: float
-    p99: float
-    longest: float
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
     """What a run gave."""
 
@@ -92,41 +83,59 @@ class Row:
     measured: float
     allowed: float
     """In the figure's own unit."""
+    stalled: float | None = None
+    """Predicted with the stalls of the run, which is what counts; None: it was not."""
 
     @property
     def kept(self) -> bool:
         """Whether they differ by no more."""
-        return abs(self.predicted - self.measured) <= self.allowed
+        found = self.predicted if self.stalled is None else self.stalled
+        return abs(found - self.measured) <= self.allowed
 
-    def difference(self) -> str:
+    def difference(self, found: float) -> str:
         """Of what was measured, as a share; empty where nothing was."""
-        return f"{self.predicted / self.measured - 1:+.1%}" if self.measured else ""
+        return f"{found / self.measured - 1:+.1%}" if self.measured else ""
 
 
-def compared(predicted: Prediction, measured: Measured) -> list[Row]:
-    """The figures side by side."""
-    pairs = {
-        "p50, ms": (predicted.latency.p50, measured.p50),
-        "p99, ms": (predicted.latency.p99, measured.p99),
-        "requests/s": (predicted.requests_s, measured.requests_s),
-        "fill": (predicted.fill, measured.fill),
-    }
-    rows = [Row(name, *pair, allowed=TOLERANCES[name] * pair[1]) for name, pair in pairs.items()]
+def compared(predicted: Prediction, measured: Measured, stalled: Prediction | None = None) -> list[Row]:
+    """The figures side by side.
+
+    Args:
+        stalled: the prediction with the stalls that were seen in the run.
+    """
     hold = measured.longest_hold_ms
-    rows.append(Row("longest hold, ms", predicted.longest_hold_ms, hold, max(HOLD_TOLERANCE * hold, LEAST_HOLD_MS)))
-    rows.append(Row("lost", predicted.lost, measured.lost, predicted.records_a_batch if predicted.lost else 0))
-    return rows
+    rows: dict[str, tuple[Callable[[Prediction], float], float, float | None]] = {
+        "p50, ms": (lambda each: each.latency.p50, measured.p50, None),
+        "p99, ms": (lambda each: each.latency.p99, measured.p99, None),
+        "requests/s": (lambda each: each.requests_s, measured.requests_s, None),
+        "fill": (lambda each: each.fill, measured.fill, None),
+        "longest hold, ms": (lambda each: each.longest_hold_ms, hold, max(HOLD_TOLERANCE * hold, LEAST_HOLD_MS)),
+        "lost": (lambda each: each.lost, measured.lost, predicted.records_a_batch if predicted.lost else 0),
+    }
+    return [
+        Row(
+            name,
+            figure(predicted),
+            seen,
+            TOLERANCES[name] * seen if allowed is None else allowed,
+            None if stalled is None else figure(stalled),
+        )
+        for name, (figure, seen, allowed) in rows.items()
+    ]
 
 
 def comparison_text(rows: list[Row], measured: Measured) -> str:
     """The table, each line with its end."""
-    lines = [f"{'':<20}{'predicted':>12}{'measured':>12}{'difference':>12}{'allowed':>10}"]
+    both = any(row.stalled is not None for row in rows)
+    more = f"{'with stalls':>13}{'difference':>12}" if both else ""
+    lines = [f"{'':<20}{'predicted':>12}{'measured':>12}{'difference':>12}{more}{'allowed':>10}"]
     for row in rows:
         share = f"{row.allowed / row.measured:.0%}" if row.measured else f"{row.allowed:g}"
         layout = ",.0f" if row.name == "lost" else ",.3f" if row.name == "fill" else ",.2f"
+        more = "" if row.stalled is None else f"{row.stalled:>13{layout}}{row.difference(row.stalled):>12}"
         lines.append(
-            f"{row.name:<20}{row.predicted:>12{layout}}{row.measured:>12{layout}}{row.difference():>12}{share:>10}"
-            f"{'' if row.kept else '  outside'}"
+            f"{row.name:<20}{row.predicted:>12{layout}}{row.measured:>12{layout}}{row.difference(row.predicted):>12}"
+            f"{more}{share:>10}{'' if row.kept else '  outside'}"
         )
     stalls = measured.stalls
     lines.append(
@@ -244,16 +253,6 @@ class Load:
             self.latencies.add_one(self._clock.now() - due)
 
 
-def oversleeps(clock: Clock, wait: Callable[[float], object], until: Callable[[], bool]) -> Histogram:
-    """Sleeps again and again until that is so; by how much too long each time."""
-    found = Histogram()
-    while not until():
-        begun = clock.now()
-        wait(SLEEP_MS / 1000)
-        found.add_one(max(0.0, clock.now() - begun - SLEEP_MS))
-    return found
-
-
 def measure(
     producer: Any,
     load: Workload,
@@ -269,14 +268,14 @@ def measure(
     Args:
         producer: a KafkaProducer; it is flushed, not closed.
     """
-    wait = _sleep
+    wait = sleep
     counters: Counted = partial(Counters.of, producer)
     begin = clock.now() + SOON_MS
     end = begin + 1000 * seconds
     sending = Load(producer.send, counters, clock, wait)
     over = threading.Event()
-    stalls: list[Histogram] = []
-    sleeper = threading.Thread(target=lambda: stalls.append(oversleeps(clock, wait, over.is_set)), daemon=True)
+    stalls: list[Stalls] = []
+    sleeper = threading.Thread(target=lambda: stalls.append(watched(clock, wait, over.is_set)), daemon=True)
     threads = [threading.Thread(target=each, daemon=True) for each in sending.threads(load, topic, seed, begin, end)]
     before = counters()
     for thread in (sleeper, *threads):
@@ -292,7 +291,7 @@ def measure(
 
 
 def measured_of(
-    sending: Load, stalls: Histogram, before: Counters, after: Counters, *, seconds: float, batch_size: int
+    sending: Load, stalls: Stalls, before: Counters, after: Counters, *, seconds: float, batch_size: int
 ) -> Measured:
     """The figures of a run whose records have their outcome."""
     batches = after.batches - before.batches
@@ -304,9 +303,5 @@ def measured_of(
         longest_hold_ms=sending.longest_hold_ms,
         sent=sending.sent,
         lost=sending.lost,
-        stalls=Stalls(stalls.quantile(0.5), stalls.quantile(0.99), stalls.quantile(1.0)),
+        stalls=stalls,
     )
-
-
-def _sleep(seconds: float) -> None:
-    threading.Event().wait(seconds)

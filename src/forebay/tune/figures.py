@@ -49,6 +49,13 @@ def mean_of(runs: Sequence[Figures]) -> Figures:
     return Figures(**means | worst)
 
 
+def spread_of(runs: Sequence[Figures]) -> dict[str, tuple[float, float]]:
+    """The least and the most of each figure."""
+    names = [each.name for each in fields(Figures)]
+    values = {name: [getattr(run, name) for run in runs] for name in names}
+    return {name: (min(found), max(found)) for name, found in values.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Variation:
     """How a run differs from the load and the brokers as they are said to be.

@@ -50,6 +50,7 @@ ALLOWED: Mapping[str, tuple[str, ...] | None] = {
     "load": (*STREAM, "topics", "producers", "compression", "trace", "stream"),
     "cluster": (*BROKER, "nodes", "node", "outage", "file"),
     "goal": ("least", "p50_ms", "p99_ms", "memory", "lost", "hold_ms"),
+    "client": ("stalls", "beside"),
     "settings": None,
 }
 LISTS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -91,6 +92,10 @@ least = "requests"           # or latency, memory, cpu, bytes
 # memory = "64 MiB"
 # lost = 0
 
+# [client]
+# stalls = "stalls.json"     # of the producer's machine; forebay tune stalls writes it
+# beside = "computing"       # a thread of the producer's process computes
+
 [settings]                   # what runs today
 "linger.ms" = 5
 """
@@ -118,6 +123,7 @@ class Document(NamedTuple):
     cluster: Mapping[str, Any]
     goal: Mapping[str, Any]
     settings: Mapping[str, Any]
+    client: Mapping[str, Any]
 
 
 def read(path: str | os.PathLike[str]) -> Document:
@@ -151,8 +157,16 @@ def _document(path: Path) -> Document:
     trace = tables["load"].get("trace")
     if isinstance(trace, str):
         tables["load"]["trace"] = str(path.parent / trace)
+    if isinstance(tables["client"].get("stalls"), str):
+        tables["client"]["stalls"] = str(path.parent / tables["client"]["stalls"])
     settings = Table(values.get("settings", {}), "settings", None, path.parent).options()
-    return Document(tables["load"], _cluster(tables["cluster"], path), tables["goal"], checked_settings(settings))
+    return Document(
+        load=tables["load"],
+        cluster=_cluster(tables["cluster"], path),
+        goal=tables["goal"],
+        settings=checked_settings(settings),
+        client=tables["client"],
+    )
 
 
 def _cluster(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

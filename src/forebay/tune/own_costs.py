@@ -35,7 +35,9 @@ from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
 from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
+from forebay.tune._workers import environment
 from forebay.tune._world.costs import Costs
+from forebay.tune.stalls import Stalls
 from forebay.tune.workload import Compression
 
 VALUE = bytes(100)
@@ -53,6 +55,8 @@ PAUSE_MS = 10.0
 LEAST_MS = 0.00005
 PLACES = 5
 WAIT_S = 30.0
+STALLS = "stalls.json"
+"""The file beside that of the costs."""
 
 
 class Round(NamedTuple):
@@ -227,10 +231,9 @@ def sink() -> Iterator[str]:
     Raises:
         TuneError: it does not start.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "forebay.tune._sink"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
     ) as process:
         assert process.stdout is not None
         try:
@@ -308,8 +311,17 @@ def keep(costs: Costs, path: Path, name: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    _keep(asdict(costs), path, name)
+
+
+def keep_stalls(stalls: Stalls, path: Path, name: str) -> None:
+    """As ``keep``, beside the costs."""
+    _keep(asdict(stalls), path.with_name(STALLS), name)
+
+
+def _keep(table: Mapping[str, Any], path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**_read(path), name: asdict(costs)}, indent=2) + "\n"
+    text = json.dumps({**_read(path), name: table}, indent=2) + "\n"
     new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
@@ -318,11 +330,19 @@ def keep(costs: Costs, path: Path, name: str) -> None:
 def kept(path: Path, name: str) -> Costs | None:
     """Those of this machine and version; None if there are none that can be."""
     found = _read(path).get(name)
-    if not isinstance(found, dict) or set(found) != {field.name for field in fields(Costs)}:
+    if not isinstance(found, dict) or set(found) | {"switch"} != {field.name for field in fields(Costs)}:
         return None
     try:
         return Costs(**found)
     except ConfigError:
+        return None
+
+
+def kept_stalls(path: Path, name: str) -> Stalls | None:
+    """As ``kept``."""
+    try:
+        return Stalls.of_table(_read(path.with_name(STALLS))[name])
+    except (KeyError, TypeError, ValueError, ConfigError):
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described
 from forebay.tune.measures import CAUSES, POINTS, Histogram, Recorder
+from forebay.tune.stalls import NO_STALLS, Stalls
 from forebay.tune.workload import Workload
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
+ONE_SEED = "one seed was run, so no interval is known"
+LEAST_ABOVE = 30
+"""Records above a p99 of which it is not chance where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,10 @@ class Prediction:
     distribution: tuple[tuple[float, int], ...]
     """The latency: upper bound (ms) and count."""
     assumptions: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    """Why it is to be trusted less, beside what it assumes."""
+    intervals: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    """The least and the most that the seeds gave, by figure (``INTERVALS``); empty after one seed."""
 
     @property
     def lost(self) -> int:
@@ -170,10 +178,33 @@ class Prediction:
         Path(path).write_bytes(prediction_page(dataclasses.asdict(self)).encode())
 
 
+INTERVALS: Mapping[str, Callable[[Prediction], float]] = {
+    "p50_ms": lambda found: found.latency.p50,
+    "p99_ms": lambda found: found.latency.p99,
+    "requests_s": lambda found: found.requests_s,
+    "fill": lambda found: found.fill,
+    "pool_peak": lambda found: found.pool.peak,
+    "longest_hold_ms": lambda found: found.longest_hold_ms,
+}
+"""The figures that have an interval."""
+
+
+def joined(runs: Sequence[Prediction], load: Workload, costs: Costs, stalls: Stalls | None) -> Prediction:
+    """The first of some predictions that differ in their seeds alone; by how much they do, and what is assumed."""
+    doubts = _doubts(load, costs, stalls, runs[0].acknowledged)
+    spans = {name: [figure(each) for each in runs] for name, figure in INTERVALS.items() if len(runs) > 1}
+    return dataclasses.replace(
+        runs[0],
+        assumptions=_assumptions(load, costs, stalls),
+        doubts=doubts if spans else (*doubts, ONE_SEED),
+        intervals={name: (min(span), max(span)) for name, span in spans.items()},
+    )
+
+
 def prediction_of(
     found: Recorder, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
 ) -> Prediction:
-    """What a run said."""
+    """What a run said; ``joined`` adds what is assumed."""
     seconds = found.seconds
     nodes = found.nodes.values()
     batches, records = (sum(getattr(node, name) for node in nodes) for name in ("batches", "records"))
@@ -206,7 +237,7 @@ def prediction_of(
         cpu=_ratio(found.cpu_ms + found.sent * costs.record, load.producers * seconds * 1000),
         outages=_outages(found, brokers),
         distribution=tuple(found.from_due.buckets()),
-        assumptions=_assumptions(load, costs),
+        assumptions=(),
     )
 
 
@@ -253,17 +284,31 @@ def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
     return tuple(told)
 
 
-def _assumptions(load: Workload, costs: Costs) -> tuple[str, ...]:
-    said = ["one connection of a producer is served one request at a time", "the machine of the producer never stalls"]
+def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None) -> tuple[str, ...]:
+    said = ["one connection of a producer is served one request at a time"]
+    said.append((stalls or NO_STALLS).described())
+    if costs.switch:
+        said.append(f"the sender waits up to {costs.switch:g} ms for the interpreter's lock, because a thread computes")
     if load.trace is not None:
         said.append("records without key could have gone to any partition")
         if load.trace.head["every"] > 1:
             said.append(f"each moment that was recorded stands for {load.trace.head['every']}")
-        if load.trace.left_out:
-            said.append(f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up")
-    if costs == Costs():
-        said.append("the times of the client's own work are guesses")
     if load.compression is not None:
         which = "a full" if load.compression.by_size else "every"
         said.append(f"{which} batch compresses to {load.compression.ratio:g} of its bytes")
+    return tuple(said)
+
+
+def _doubts(load: Workload, costs: Costs, stalls: Stalls | None, records: int) -> tuple[str, ...]:
+    said: list[str] = []
+    if dataclasses.replace(costs, switch=0.0) == Costs():
+        said.append("the times of the client's own work are guesses")
+    if stalls is None:
+        said.append("stalls of the producer's machine are not known")
+    if load.trace is not None and load.trace.left_out:
+        said.append(f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up")
+    if load.compression is not None and (load.trace is None or load.trace.compression() is None):
+        said.append("what compression leaves was given, not measured")
+    if records < 100 * LEAST_ABOVE:
+        said.append(f"only {records // 100} records took longer than the p99")
     return tuple(said)

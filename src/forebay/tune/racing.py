@@ -7,11 +7,12 @@ no trace in them, so few short runs suffice.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from forebay._closed_forms.node import Settings
-from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation, mean_of, spread_of
 
 T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 95 % on both sides, by degrees of freedom from 1."""
@@ -82,12 +83,17 @@ class RunKey:
     variation: Variation = AS_IT_IS
 
 
+Run = tuple[Settings, int, float, Variation]
+"""What ``Simulate`` is called with."""
+
+
 @dataclass(slots=True)
 class Race:
     """All runs so far; none is made twice.
 
     scale: the value of what is to be least that counts as 1.
     seed: of the whole search; each run's seed is made of it.
+    several: makes runs beside each other, from the arguments of ``simulate`` for each; None: one after the other.
     """
 
     simulate: Simulate
@@ -97,6 +103,7 @@ class Race:
     scale: float = 1.0
     runs: dict[Settings, dict[RunKey, Figures]] = field(default_factory=dict)
     used_seeds: int = 0
+    several: Callable[[Sequence[Run]], Sequence[Figures]] | None = None
 
     def new_keys(self, count: int, seconds: float) -> list[RunKey]:
         """Runs with seeds that nothing has been run with."""
@@ -110,6 +117,15 @@ class Race:
             done[key] = self.simulate(settings, key.seed, key.seconds, key.variation)
         return done[key]
 
+    def prepare(self, wanted: Iterable[tuple[Settings, RunKey]]) -> None:
+        """Makes runs that are about to be asked for beside each other, if that is possible."""
+        if self.several is None:
+            return
+        missing = [pair for pair in dict.fromkeys(wanted) if pair[1] not in self.runs.get(pair[0], ())]
+        tasks = [(settings, key.seed, key.seconds, key.variation) for settings, key in missing]
+        for (settings, key), figures in zip(missing, self.several(tasks), strict=True):
+            self.runs.setdefault(settings, {})[key] = figures
+
     def losses(self, settings: Settings, keys: Collection[RunKey]) -> list[float]:
         """Of these runs, in their order."""
         return [self.objective.loss(self.run(settings, key), self.scale) for key in keys]
@@ -121,6 +137,10 @@ class Race:
     def mean(self, settings: Settings, keys: Collection[RunKey]) -> Figures:
         """Over these runs."""
         return mean_of([self.run(settings, key) for key in keys])
+
+    def spread(self, settings: Settings, keys: Collection[RunKey]) -> dict[str, tuple[float, float]]:
+        """The least and the most of each figure over these runs."""
+        return spread_of([self.run(settings, key) for key in keys])
 
     def ranked(self, settings: Collection[Settings], keys: Collection[RunKey]) -> list[Settings]:
         """Best first; of equal ones in the order in which they were given."""
@@ -134,6 +154,7 @@ class Race:
         """
         left = list(dict.fromkeys(candidates))
         keys = self.new_keys(self.effort.first_seeds, self.effort.first_seconds)
+        self.prepare(product(left, keys))
         left = self.ranked(left, keys)
         while len(left) > self.effort.last:
             half = max(self.effort.last, (len(left) + 1) // 2)
@@ -144,6 +165,7 @@ class Race:
                 break
             else:
                 keys += self.new_keys(1, self.effort.first_seconds)
+                self.prepare(product(left, keys))
                 left = self.ranked(left, keys)
         return left[: self.effort.last]
 

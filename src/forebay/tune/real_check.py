@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay._closed_forms.wording import counted
@@ -78,9 +79,10 @@ class Plan:
         Raises:
             KafkaError: the producer cannot be made, or refuses a record.
         """
-        predicted = predict(
-            self.load, self.simulated, brokers=self.brokers, costs=costs, seed=self.seed, seconds=self.seconds
+        simulate = partial(
+            predict, self.load, self.simulated, brokers=self.brokers, costs=costs, seed=self.seed, seconds=self.seconds
         )
+        predicted = simulate()
         with KafkaProducer(self.config) as producer:
             checking.warm_up(producer, self.topic, self.partitions)
             measured = checking.measure(
@@ -92,7 +94,7 @@ class Plan:
                 batch_size=self.config["batch.size"],
                 clock=SystemClock(),
             )
-        rows = tuple(checking.compared(predicted, measured))
+        rows = tuple(checking.compared(predicted, measured, simulate(stalls=measured.stalls)))
         return Checked(self.topic, self.seconds, self.seed, predicted, measured, rows)
 
 

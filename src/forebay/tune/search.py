@@ -17,7 +17,7 @@ from forebay._closed_forms.estimate import Estimate
 from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, Settings
 from forebay.tune.figures import MOST_EXCESS, PENALTY, Broken, Figures, Objective, Simulate, Variation
 from forebay.tune.outages import Outage, fitted
-from forebay.tune.racing import Effort, Paired, Race, RunKey
+from forebay.tune.racing import Effort, Paired, Race, Run, RunKey
 
 LINGERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
@@ -92,6 +92,7 @@ class Outcome:
     failed: the trial that kept it from being proposed.
     front: candidates of which none is better in p99, requests and memory at once, fastest first.
     tried: candidates that closed forms saw, and that were simulated.
+    spreads: the least and the most of each of ``figures``, in the same runs.
     """
 
     verdict: Verdict
@@ -106,6 +107,7 @@ class Outcome:
     failed: Trial | None
     front: tuple[Candidate, ...]
     tried: tuple[int, int]
+    spreads: Mapping[Settings, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
 
 
 def grid(
@@ -203,6 +205,7 @@ class Search:
 
     stressed: estimates under what the trials change, such as more rate or a slow broker.
     outages: those that are declared; a trial is made of each.
+    several: as of ``Race``.
     """
 
     present: Settings
@@ -214,6 +217,7 @@ class Search:
     outages: Sequence[Outage] = ()
     seed: int = 1
     effort: Effort = field(default_factory=Effort)
+    several: Callable[[Sequence[Run]], Sequence[Figures]] | None = None
 
     def run(self, settings: Sequence[Settings]) -> Outcome:
         """The outcome for these settings, such as ``grid`` makes."""
@@ -223,10 +227,11 @@ class Search:
         scale = self.objective.value(present.figures)
         scale = scale if 0 < scale < math.inf else 1.0
         kept, front = pruned(candidates, self.objective, scale)
-        race = Race(self.simulate, self.objective, self.seed, self.effort, scale)
+        race = Race(self.simulate, self.objective, self.seed, self.effort, scale, several=self.several)
         entered = [self.present, self.defaults, *(each.settings for each in kept)]
         left = race.narrowed(entered)
         keys = race.last_keys()
+        race.prepare(product(left, keys))
         left = race.ranked(left, keys)
         trials = self.trials(race, self.slowest(present.estimate))
         others = race.ranked([each for each in dict.fromkeys(entered) if each not in left], race.early_keys())
@@ -280,6 +285,7 @@ class Search:
                 tried += 1
                 if tried > MOST_TRIED:
                     break
+                race.prepare((settings, key) for key in trials[UNSEEN:])
                 if any(self.trial(race, settings, key).broken for key in trials[UNSEEN:]):
                     continue
             outcome = self.judge_one(race, settings, unseen, trials)
@@ -291,15 +297,16 @@ class Search:
 
     def judge_one(self, race: Race, settings: Settings, keys: list[RunKey], trials: list[RunKey]) -> Outcome:
         """What is to be said of one of those that are left."""
+        compared = dict.fromkeys([settings, self.present, self.defaults])
+        race.prepare([*product(compared, keys), *((settings, key) for key in trials)])
         results = tuple(self.trial(race, settings, key) for key in trials)
-        shown = dict.fromkeys([settings, self.present, self.defaults])
         others = {"present": self.present, "defaults": self.defaults}
         gains = {name: race.compared(other, settings, keys) for name, other in others.items() if other != settings}
         failed = next((each for each in results if each.broken), None)
         loss = math.fsum(race.losses(self.present, keys)) / len(keys)
         least = self.effort.least_gain * loss
         better = settings != self.present and all(gain.mean > max(2 * gain.error, least) for gain in gains.values())
-        figures = {each: race.mean(each, keys) for each in shown}
+        figures = {each: race.mean(each, keys) for each in compared}
         # Present settings that break a limit are nothing to leave: then the nearest is better than they are.
         unmet = failed is not None and self.objective.broken(figures[self.present])
         if self.objective.broken(figures[settings]) or unmet:
@@ -319,6 +326,7 @@ class Search:
             failed=failed,
             front=(),
             tried=(0, 0),
+            spreads={each: race.spread(each, keys) for each in compared},
         )
 
     def trial(self, race: Race, settings: Settings, key: RunKey) -> Trial:

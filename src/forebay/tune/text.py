@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, VERDICTS, counted, in_bytes
+from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, VERDICTS, counted, in_bytes, plain
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described
 from forebay.tune.figures import Figures
 from forebay.tune.goal import Goal
-from forebay.tune.prediction import NodePrediction, Prediction, Times
+from forebay.tune.prediction import ONE_SEED, NodePrediction, Prediction, Times
 from forebay.tune.workload import Workload
 
+TO = "\N{EN DASH}"
 WIDTH = 110
 """Of what may be long."""
 MOST_NODES = 3
 MOST_OUTAGES = 3
 MOST_REASONS = 3
-MOST_TRIALS = 5
-FRONT = 5
+MOST_TRUST = 2
+"""Lines of what is assumed, and of why to trust less."""
+WITH_SPREAD = {"p50, ms": "p50", "p99, ms": "p99", "requests/s": "requests"}
+"""Rows of advice with what the seeds differ by, and their figures."""
+MOST_TRIALS = 4
+FRONT = 4
 """Settings of the front that are shown, from the fastest to the one with the fewest requests."""
 
 
@@ -36,9 +41,29 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
         *_nodes(found.nodes),
         *_trouble(found),
         *_goal(found, goal),
-        *textwrap.wrap(f"{'assumed':<10}{'; '.join(found.assumptions)}", WIDTH, subsequent_indent=" " * 10),
+        *_trust(found.assumptions, found.doubts),
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _trust(assumptions: Iterable[str], doubts: Sequence[str]) -> Iterator[str]:
+    found = {"assumed": "; ".join(assumptions), "trust": f"lower: {'; '.join(doubts)}" if doubts else ""}
+    for head, text in found.items():
+        if text:
+            yield from textwrap.wrap(
+                f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10, max_lines=MOST_TRUST, placeholder=" ..."
+            )
+
+
+def _span(found: Prediction, name: str, shown: Callable[[float], str]) -> str:
+    """The interval of a figure."""
+    low, high = map(shown, found.intervals[name])
+    return low if low == high else f"{low}{TO}{high}"
+
+
+def _between(found: Prediction, name: str, shown: Callable[[float], str]) -> str:
+    """The interval of a figure, in brackets after it; empty where there is none."""
+    return f" ({_span(found, name, shown)})" if name in found.intervals else ""
 
 
 def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[str]:
@@ -46,12 +71,16 @@ def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[s
         yield f"{head:<10}{text}"
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
     yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
-    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}"
+    several = "; in brackets what other seeds gave" if found.intervals else ""
+    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}{several}"
 
 
 def _latency(found: Prediction) -> Iterator[str]:
     yield f"{'latency, ms':<30}{'p50':>10}{'p99':>10}{'p99.9':>10}{'longest':>10}"
     yield _times("from due to acknowledged", found.latency)
+    if found.intervals:
+        p50, p99 = (_span(found, name, plain) for name in ("p50_ms", "p99_ms"))
+        yield f"{'  of all seeds':<26}{p50:>14}{f' {p99}':>10}"
     if found.latency_from_call != found.latency:
         yield _times("from the call of send", found.latency_from_call)
     for name, label in PARTS.items():
@@ -66,15 +95,16 @@ def _times(label: str, times: Times) -> str:
 
 def _flow(found: Prediction) -> Iterator[str]:
     causes = ", ".join(f"{CAUSES[cause]} {share:.0%}" for cause, share in _largest(found.causes) if share >= 0.005)
-    yield f"{'batches':<10}{found.records_a_batch:,.1f} records, {found.fill:.1%} full; closed: {causes or 'none'}"
-    yield (
-        f"{'requests':<10}{found.requests_s:,.1f}/s with {found.batches_a_request:,.1f} batches, "
-        f"{in_bytes(found.bytes_s)}/s"
-    )
+    fill = f"{found.fill:.1%}{_between(found, 'fill', lambda share: f'{share:.1%}')} full"
+    yield f"{'batches':<10}{found.records_a_batch:,.1f} records, {fill}; closed: {causes or 'none'}"
+    requests = f"{found.requests_s:,.1f}/s{_between(found, 'requests_s', lambda rate: f'{rate:,.1f}')}"
+    yield (f"{'requests':<10}{requests} with {found.batches_a_request:,.1f} batches, {in_bytes(found.bytes_s)}/s")
     pool = found.pool
-    yield f"{'memory':<10}{in_bytes(pool.peak)} at most, of {in_bytes(pool.limit)}"
+    memory = f"{in_bytes(pool.peak)}{_between(found, 'pool_peak', in_bytes)}"
+    yield f"{'memory':<10}{memory} at most, of {in_bytes(pool.limit)}"
     if found.holds:
-        yield f"{'held':<10}{counted(found.holds, 'call')} of send, the longest for {found.longest_hold_ms:,.0f} ms"
+        longest = f"{found.longest_hold_ms:,.0f} ms{_between(found, 'longest_hold_ms', lambda ms: f'{ms:,.0f}')}"
+        yield f"{'held':<10}{counted(found.holds, 'call')} of send, the longest for {longest}"
     yield f"{'processor':<10}{found.cpu:.1%} of one"
 
 
@@ -131,13 +161,14 @@ def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> 
         *_wrapped("advice", f"{VERDICTS[found.verdict]} {settings}".rstrip()),
         *(line for reason in found.reasons[:MOST_REASONS] for line in _wrapped("", reason.text)),
         "",
-        *_columns(found.figures),
+        *_columns(found.figures, found.spreads),
         "",
         *_trials(found),
         *_front(found),
         *_wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
         *_goal(found.proposed, goal),
-        *_wrapped("assumed", "; ".join(found.present.assumptions)),
+        # The figures are of several seeds, those of ``present`` beside them of one.
+        *_trust(found.present.assumptions, [each for each in found.present.doubts if each != ONE_SEED]),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -150,8 +181,9 @@ def _wrapped(head: str, text: str) -> list[str]:
     )
 
 
-def _columns(figures: Mapping[str, Figures]) -> Iterator[str]:
-    yield f"{'':<28}{''.join(f'{COLUMNS[name]:>12}' for name in figures)}"
+def _columns(figures: Mapping[str, Figures], spreads: Mapping[str, Mapping[str, tuple[float, float]]]) -> Iterator[str]:
+    """Each figure, and in brackets the least and the most that the seeds gave."""
+    yield f"{'':<28}{''.join(f'{COLUMNS[name]:>27}' for name in figures)}"
     rows: dict[str, Any] = {
         "p50, ms": lambda each: f"{each.p50:,.2f}",
         "p99, ms": lambda each: f"{each.p99:,.2f}",
@@ -163,7 +195,14 @@ def _columns(figures: Mapping[str, Figures]) -> Iterator[str]:
         "longest hold of send, ms": lambda each: f"{each.hold:,.1f}",
     }
     for name, shown in rows.items():
-        yield f"{name:<28}{''.join(f'{shown(each):>12}' for each in figures.values())}"
+        cells = []
+        for which, each in figures.items():
+            cell = shown(each)
+            if name in WITH_SPREAD:
+                low, high = spreads[which][WITH_SPREAD[name]]
+                cell += f" ({plain(low)}{TO}{plain(high)})"
+            cells.append(f"{cell:>27}")
+        yield f"{name:<28}{''.join(cells)}"
 
 
 def _trials(found: Advice) -> Iterator[str]:

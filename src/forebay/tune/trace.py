@@ -22,10 +22,14 @@ from forebay._insight.trace_file import (
     read_head,
 )
 from forebay.tune._checks import TuneError, number
+from forebay.tune.stalls import Stalls
 
 MS = 1000
 """In us."""
 KEPT = 4096
+LEAST_LOOKS = 20
+POLL_MS = 50.0
+"""The recorder's sleep."""
 MOST_RECORDS = 10_000_000
 BEGIN = f'{{"{MARK}":'.encode()
 
@@ -131,6 +135,22 @@ class Trace:
     def left_out(self) -> int:
         """Records that the recorder could not keep up with."""
         return int(self.head["left_out"]["records"])
+
+    @property
+    def stalls(self) -> Stalls | None:
+        """Of the machine, as the recorder's thread overslept; None: it did not note that, or slept too few times.
+
+        It sleeps long, so it wakes in a stall with the chance of the stall's length, and sees what is left of it.  That
+        is on average as long as all of it, if stalls come and end at random.
+        """
+        noted = self.head.get("stalls")
+        if noted is None or noted["looks"] < LEAST_LOOKS:
+            return None
+        long = tuple((float(when), float(ms)) for when, ms in noted["long"])
+        if not long:
+            return Stalls(seconds=noted["looks"] * POLL_MS / 1000)
+        mean = math.fsum(ms for _when, ms in long) / len(long)
+        return Stalls(seconds=noted["looks"] * mean / 1000, long=long)
 
     def homes(self, nodes: int) -> Mapping[str, Sequence[int]] | None:
         """Which node led each partition, from 1 on; None for a cluster of another number of nodes."""

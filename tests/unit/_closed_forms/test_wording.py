@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from forebay._closed_forms.node import MIB, Settings
-from forebay._closed_forms.wording import Facts, changed, doubts, option_value, options_of, plain, size
+from forebay._closed_forms.wording import Facts, changed, option_value, options_of, plain, size
 from forebay.config import ProducerConfig
 
 
@@ -69,12 +69,6 @@ def test_what_is_written_is_kept() -> None:
         "p99_after": 23.0,
         "memory": 2 * MIB,
     }
-
-
-def test_what_is_not_known_is_said() -> None:
-    assert len(doubts(calibrated=False, traced=False, stalls=False, ratio_measured=False)) == 5
-    (always,) = doubts(calibrated=True, traced=True, stalls=True, ratio_measured=True)
-    assert always.startswith("Pauses of the brokers")
 
 
 def test_options_are_what_a_producer_takes() -> None:

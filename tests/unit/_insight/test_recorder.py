@@ -86,6 +86,19 @@ def test_a_wait_for_memory_is_noted_once_it_is_over(tmp_path: Path) -> None:
     assert read(tmp_path / "a.trace")[0]["holds"] == [[300_000, 500_000], [500_000, 600_000]]
 
 
+def test_its_own_late_wake_ups_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They tell how often, and for how long, the machine let nothing of the producer run."""
+    monkeypatch.setattr(module, "MOST_STALLS", 2)
+    world = World()
+    recorder = recorder_of(world, tmp_path / "a.trace")
+    for late in (0.0, 0.25, 7.0, -30.0, 12.0, 9.0):
+        due = world.clock.now() + 50
+        world.advance(50 + late)
+        recorder.note_stall(due)
+    recorder.finish()
+    assert read(tmp_path / "a.trace")[0]["stalls"] == {"looks": 6, "long": [[150.25, 7.0], [227.25, 12.0]]}
+
+
 def test_many_records_make_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK_SIZE", 1)
     world = World()

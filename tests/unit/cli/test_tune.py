@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from forebay._insight.server import DescriptionServer
 from forebay.cli import tune as command
 from forebay.cli.commands import execute
 from forebay.cli.failure import CommandError
-from forebay.tune import Costs, Workload, advice, own_costs
+from forebay.tune import Costs, Stalls, Workload, advice, own_costs
 from forebay.tune.racing import Effort
 from tests.unit.tune.test_fitting import looks
 from tests.unit.tune.traces import file_of, steady
@@ -148,7 +149,43 @@ def test_costs_that_were_measured_here_count(tmp_path: Path, capsys: pytest.Capt
     assert execute(["tune", "predict", path, "--seconds", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["latency"]["p50"] > 20
-    assert "the times of the client's own work are guesses" not in found["assumptions"]
+    assert "the times of the client's own work are guesses" not in " ".join(found["doubts"])
+
+
+def test_stalls_and_what_computes_beside_are_of_the_file_or_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def p50(client: str) -> float:
+        path = written(tmp_path, LOAD + client)
+        assert execute(["tune", "predict", path, "--seconds", "1", "--json"]) == 0
+        return float(json.loads(capsys.readouterr().out)["latency"]["p50"])
+
+    stalls = Stalls(seconds=1.0, long=tuple((20.0 * number, 15.0) for number in range(40)))
+    (tmp_path / "stalls.json").write_text(stalls.as_json(), encoding="utf-8")
+    calm = p50("")
+    assert p50('[client]\nstalls = "stalls.json"\n') > calm + 2
+    assert calm + 1 < p50('[client]\nbeside = "computing"\n') < calm + 12
+    assert p50('[client]\nbeside = "nothing"\n') == calm
+    own_costs.keep_stalls(stalls, own_costs.cache_file(), own_costs.machine())
+    assert p50("") > calm + 2
+    for client, said in {
+        "stalls = 3": "stalls is 3; it must be the name of a file",
+        'stalls = "none.json"': "none.json: it cannot be read",
+        'beside = "thinking"': "one of nothing, computing",
+    }.items():
+        assert execute(["tune", "predict", written(tmp_path, LOAD + "[client]\n" + client)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_short_loads_have_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path)
+    assert execute(["tune", "predict", path, "--seconds", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "seed 1; in brackets what other seeds gave" in text
+    assert re.search(r"^requests  [\d,.]+/s \([\d,.]+.[\d,.]+\) with", text, re.MULTILINE)
+    assert execute(["tune", "predict", path, "--seconds", "1", "--seeds", "1"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "so no interval is known" in text and "in brackets" not in text
 
 
 def test_a_limit_that_is_not_kept_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

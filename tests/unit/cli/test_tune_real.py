@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from forebay.cli import tune_real
 from forebay.cli.failure import CommandError
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
-from forebay.tune import Broker, Brokers, Costs, Workload, calibration, checking, own_costs, predict, real_check
+from forebay.tune import Broker, Brokers, Costs, Stalls, Workload, calibration, checking, own_costs, predict, real_check
 from forebay.tune.calibration import Calibration, Node
 
 CONFIG = ProducerConfig(bootstrap_servers="host:9092")
 FOUND = Calibration("scratch", (Node(3, "host:9092", Broker(rtt_ms=0.4, fixed_ms=2.5), 0.3, 2.9),), 744)
+STALLS = Stalls(seconds=10.0, long=((5.0, 4.0),), spread=(*[0.1] * 99, 0.2, 4.0))
 MEASURED = Costs(wake=0.02, turn=0.015, request=0.006, batch=0.002, record=0.0001)
 
 
@@ -28,6 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(calibration, "measure", lambda config, topic, tell: FOUND)
     monkeypatch.setattr(own_costs, "measured", lambda: MEASURED)
+    monkeypatch.setattr(tune_real, "watch", lambda clock, wait, seconds: replace(STALLS, seconds=seconds))
 
     def call(output: str = "cluster.toml", *, sure: bool = True) -> tuple[int, list[str], list[str]]:
         lines: list[str] = []
@@ -51,6 +54,8 @@ def test_what_was_found_is_written_and_said(run: Any) -> None:
     Path("load.toml").write_text('[load]\nrate = 10\n[cluster]\nfile = "cluster.toml"\n', encoding="utf-8")
     assert Brokers.from_toml("load.toml").nodes == (Broker(rtt_ms=0.4, fixed_ms=2.5),)
     assert own_costs.kept(own_costs.cache_file(), own_costs.machine()) == MEASURED
+    assert own_costs.kept_stalls(own_costs.cache_file(), own_costs.machine()) == STALLS
+    assert "stalls      0.1 times a second for 0.5 ms or more; a thread wakes 0.1 ms late" in lines[-2]
 
 
 def test_without_consent_nothing_is_written(run: Any) -> None:
@@ -69,6 +74,18 @@ def test_its_own_file_is_replaced_and_another_kept(run: Any) -> None:
         run("none/c.toml")
     with pytest.raises(CommandError, match="cannot be written: Is a directory"):
         run(".")
+
+
+def test_stalls_are_watched_into_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune_real, "watch", lambda clock, wait, seconds: replace(STALLS, seconds=seconds))
+    path = tmp_path / "stalls.json"
+    lines: list[str] = []
+    assert tune_real.stalls_watched(str(path), lines.append, seconds=30) == 0
+    assert lines[0].startswith("this machine is watched for 30 s")
+    assert f'[client] stalls = "{path}"' in lines[-1]
+    assert Stalls.from_json(path) == replace(STALLS, seconds=30.0)
+    with pytest.raises(CommandError, match="cannot be written: No such file or directory"):
+        tune_real.stalls_watched(str(tmp_path / "none" / "stalls.json"), lines.append, seconds=1)
 
 
 LOAD = """
@@ -106,9 +123,8 @@ def run_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         settings = {"linger.ms": made[0]["linger.ms"]}
         made.append((load.topics, topic, more["seconds"], more["batch_size"]))
         found = predict(load, settings, brokers=Brokers.alike(2), seconds=more["seconds"], seed=more["seed"])
-        stalls = checking.Stalls(0.1, 0.2, 1.0)
         p50, p99 = found.latency.p50, found.latency.p99
-        return checking.Measured(p50, p99, found.requests_s, found.fill, 0.0, found.sent, 0, stalls)
+        return checking.Measured(p50, p99, found.requests_s, found.fill, 0.0, found.sent, 0, STALLS)
 
     monkeypatch.setattr(real_check, "KafkaProducer", Producer)
     monkeypatch.setattr(checking, "scratch", lambda config, topic: (3, 2))
@@ -130,7 +146,9 @@ def run_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 def test_a_load_without_its_outages_is_sent_and_predicted(run_check: Any) -> None:
     code, lines, made = run_check()
     assert code == 0
-    assert lines[0].splitlines()[0].split() == ["predicted", "measured", "difference", "allowed"]
+    assert lines[0].splitlines()[0].split() == [
+        *("predicted", "measured", "difference", "with", "stalls", "difference", "allowed")
+    ]
     assert "outside" not in lines[0]
     config, warm, load = made
     assert (config["linger.ms"], config["enable.metrics.push"], config["bootstrap.servers"]) == (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,15 +11,19 @@ import pytest
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaTimeoutError
 from forebay.testing.clock import ManualClock
-from forebay.tune import Brokers, Stream, TuneError, Workload, checking, predict
+from forebay.tune import Brokers, Stalls, Stream, TuneError, Workload, checking, predict
 from forebay.tune._probe import HEADER
 from forebay.tune._world.callers import records
-from forebay.tune.checking import Counters, Load, Measured, Row, Stalls
-from forebay.tune.measures import Histogram
+from forebay.tune.checking import Counters, Load, Measured, Row
 from forebay.tune.workload import Cycle
 from tests.unit.tune.real import Speed, real_world
 
-GOOD = Stalls(0.1, 0.3, 2.0)
+
+def overslept(p50: float, p99: float, longest: float) -> Stalls:
+    return Stalls(seconds=1.0, spread=(*[p50] * 99, p99, longest))
+
+
+GOOD = overslept(0.1, 0.3, 2.0)
 
 
 class Fake:
@@ -107,18 +110,6 @@ def test_a_record_that_fails_is_lost_and_has_no_latency() -> None:
     assert (loading.lost, len(loading.latencies), loading.latencies.quantile(0.5)) == (1, 1, 4.0)
 
 
-def test_by_how_much_a_thread_oversleeps() -> None:
-    clock = ManualClock()
-    late = count()
-
-    def wait(seconds: float) -> None:
-        clock.advance(1000 * seconds + next(late))
-
-    turns = iter([False] * 5 + [True])
-    found = checking.oversleeps(clock, wait, lambda: next(turns))
-    assert [found.quantile(share) for share in (0.2, 0.6, 1.0)] == pytest.approx([0, 2, 4], abs=0.002)
-
-
 def test_figures_of_a_run() -> None:
     clock = ManualClock()
     fake = Fake(clock)
@@ -126,10 +117,10 @@ def test_figures_of_a_run() -> None:
     for ms in (1.0, 2.0, 3.0, 4.0):
         loading.latencies.add_one(ms)
     found = checking.measured_of(
-        loading, Histogram(), Counters(5, 10, 1000.0), Counters(25, 50, 41_000.0), seconds=10, batch_size=2000
+        loading, GOOD, Counters(5, 10, 1000.0), Counters(25, 50, 41_000.0), seconds=10, batch_size=2000
     )
     assert (found.p50, found.p99, found.requests_s, found.fill) == (2.0, 4.0, 2.0, 0.5)
-    empty = checking.measured_of(loading, Histogram(), Counters(), Counters(), seconds=1, batch_size=1)
+    empty = checking.measured_of(loading, GOOD, Counters(), Counters(), seconds=1, batch_size=1)
     assert empty.fill == 0
 
 
@@ -176,8 +167,31 @@ def test_the_table() -> None:
     assert "longest hold, ms            0.00        0.00                     1\n" in text
     assert "overslept by 0.10 ms in the median, p99 0.30, longest 2.0\n" in text
     assert "the machine was busy" not in text
-    busy = Measured(10.0, 20.0, 1.0, 0.5, 0.0, 10, 5, Stalls(0.1, 2.1, 90.0))
+    busy = Measured(10.0, 20.0, 1.0, 0.5, 0.0, 10, 5, overslept(0.1, 2.1, 90.0))
     assert "above a fifth of the p50: the machine was busy" in checking.comparison_text(rows, busy)
+
+
+def test_what_is_predicted_with_the_stalls_of_the_run_counts() -> None:
+    load, settings = Workload(rate=200), {"linger.ms": 20}
+    plain = predict(load, settings, seconds=2)
+    stalls = Stalls(seconds=1.0, long=tuple((20.0 * number, 10.0) for number in range(40)))
+    stalled = predict(load, settings, seconds=2, stalls=stalls)
+    assert stalled.latency.p50 > 1.15 * plain.latency.p50
+    measured = measured_as(stalled, longest_hold_ms=stalled.longest_hold_ms)
+    rows = checking.compared(plain, measured, stalled)
+    assert all(row.kept for row in rows)
+    assert not all(row.kept for row in checking.compared(plain, measured))
+    text = checking.comparison_text(rows, measured)
+    assert text.splitlines()[0].split() == [
+        "predicted",
+        "measured",
+        "difference",
+        "with",
+        "stalls",
+        "difference",
+        "allowed",
+    ]
+    assert text.splitlines()[1].split()[6] == "+0.0%"
 
 
 def test_the_load_under_the_topics_name() -> None:

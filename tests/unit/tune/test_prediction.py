@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from forebay.tune import predict
+from forebay.errors import ConfigError
+from forebay.tune import Costs, Stalls, predict
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.goal import Goal
 from forebay.tune.measures import CAUSES, POINTS
-from forebay.tune.prediction import Prediction
+from forebay.tune.prediction import INTERVALS, Prediction
 from forebay.tune.workload import Workload
 
 
@@ -82,4 +83,37 @@ def test_a_load_that_is_not_served() -> None:
 
 
 def test_what_it_assumes(plain: Prediction) -> None:
-    assert "the times of the client's own work are guesses" in plain.assumptions
+    assert plain.assumptions[:2] == (
+        "one connection of a producer is served one request at a time",
+        "the machine of the producer never stalls",
+    )
+
+
+def test_why_it_is_to_be_trusted_less() -> None:
+    load = Workload(rate=100, compression={"ratio": 0.3})
+    doubts = " ".join(predict(load, seconds=1).doubts)
+    assert "the client's own work are guesses" in doubts
+    assert "stalls of the producer's machine are not known" in doubts
+    assert "what compression leaves was given" in doubts
+    assert "only 1 records took longer than the p99" in doubts or "only 0 records" in doubts
+    assert "one seed was run, so no interval is known" in doubts
+    stalls = Stalls(seconds=10.0)
+    known = predict(Workload(rate=3000), seconds=1.1, costs=Costs(wake=0.1), stalls=stalls, seeds=2)
+    assert known.doubts == ()
+
+
+def test_intervals_over_seeds() -> None:
+    load, settings = Workload(rate=300, sizes=[100, 900]), {"linger.ms": 5}
+    found = predict(load, settings, seconds=1, seed=4, seeds=3)
+    apart = [predict(load, settings, seconds=1, seed=seed) for seed in (4, 5, 6)]
+    assert found.latency == apart[0].latency
+    assert set(found.intervals) == set(INTERVALS)
+    for name, figure in INTERVALS.items():
+        values = [figure(each) for each in apart]
+        assert found.intervals[name] == (min(values), max(values))
+    assert found.intervals["p99_ms"][0] < found.intervals["p99_ms"][1]
+    assert apart[0].intervals == {}
+    assert predict(load, settings, seconds=1, seed=4, seeds=3).as_json() == found.as_json()
+    assert json.loads(found.as_json())["intervals"]["fill"] == list(found.intervals["fill"])
+    with pytest.raises(ConfigError, match="seeds is 0"):
+        predict(load, seeds=0)

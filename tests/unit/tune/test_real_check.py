@@ -10,7 +10,8 @@ import pytest
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
 from forebay.tune import Brokers, Checked, Outage, TuneError, Workload, check, checking, predict, real_check
-from forebay.tune.checking import Measured, Stalls
+from forebay.tune.checking import Measured
+from tests.unit.tune.test_checking import overslept
 
 LOAD = Workload(rate=100, topics={"orders": 3})
 SETTINGS = {"bootstrap.servers": "host:9092", "linger.ms": 20}
@@ -34,7 +35,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def measure(producer: Any, load: Workload, topic: str, **more: Any) -> Measured:
         made.append((load.topics, topic, more["seconds"]))
         found = predict(load, {"linger.ms": 5}, brokers=Brokers.alike(2), seconds=more["seconds"], seed=more["seed"])
-        times, stalls = found.latency, Stalls(0.1, 0.2, 1.0)
+        times, stalls = found.latency, overslept(0.1, 0.2, 1.0)
         return Measured(times.p50, times.p99, found.requests_s, found.fill, 0.0, found.sent, 0, stalls)
 
     monkeypatch.setattr(real_check, "KafkaProducer", Producer)

@@ -121,17 +121,33 @@ def test_a_prediction_replays_each_record() -> None:
     assert (said.sent, said.acknowledged, said.seconds) == (200, 200, 1.0)
     assert [node.records_s for node in said.nodes] == [200, 0]
     assert predict(found, {"linger.ms": 0}, costs=NO_COSTS).as_json() == said.as_json()
-    assert said.assumptions[-1] == tune.GUESSED
+    assert said.doubts[0] == tune.GUESSED
     slow = predict(found, brokers=Brokers.alike(3, fixed_ms=20), costs=NO_COSTS)
     assert slow.settings == {"linger.ms": 5} and slow.latency.p50 > 20 > said.latency.p50
-    assert tune.GUESSED not in slow.assumptions
+    assert tune.GUESSED not in slow.doubts
 
 
 def test_what_is_not_known_of_a_trace_is_assumed_aloud() -> None:
     found = trace_of(*steady(20), every=2, left_out={"batches": 1, "records": 7})
     said = predict(found, costs=NO_COSTS)
-    assert any("7 records are not in the trace" in each for each in said.assumptions)
+    assert any("7 records are not in the trace" in each for each in said.doubts)
     assert any("stands for 2" in each for each in said.assumptions)
+
+
+def test_stalls_that_the_recorder_saw_are_those_of_its_replay() -> None:
+    """A fiftieth of its looks fell into one, and saw 10 ms of it."""
+    plain = trace_of(*steady(200))
+    assert plain.stalls is None  # of a recorder that did not note them
+    assert trace_of(*steady(200), stalls={"looks": 5, "long": [[50.0, 4.0]]}).stalls is None
+    found = trace_of(*steady(200), stalls={"looks": 1000, "long": [[50.0 * at, 10.0] for at in range(20)]})
+    assert found.stalls is not None
+    assert found.stalls.seconds == pytest.approx(10)  # a fiftieth of it is in stalls
+    said = predict(found, costs=NO_COSTS)
+    assert said.latency.p999 > predict(plain, costs=NO_COSTS).latency.p999
+    assert "stalls as it was seen to: 2 times a second" in said.assumptions[1]
+    calm = trace_of(*steady(200), stalls={"looks": 1000, "long": []})
+    assert predict(calm, costs=NO_COSTS).latency == predict(plain, costs=NO_COSTS).latency
+    assert not any("stalls" in each for each in predict(calm, costs=NO_COSTS).doubts)
 
 
 def test_a_part_of_a_trace_is_another_one_for_each_seed() -> None:

@@ -13,6 +13,7 @@ from forebay._runtime.ticket import Ticket
 from forebay.model._inputs import ProducerRecord
 from forebay.producer._pending import PendingSend
 from forebay.tune._world.agenda import Agenda
+from forebay.tune._world.stalling import Stalling
 from forebay.tune.workload import Cycle, Keys, Lognormal, Mix, Sizes, Stream
 
 BLOCK = 512
@@ -32,10 +33,10 @@ class Producer(Protocol):
     path: Any
     """Its SendPath."""
     agenda: Agenda
-
-    def next_at(self) -> float:
-        """When the world's next event is."""
-        ...
+    stalling: Stalling | None
+    """Of its machine."""
+    next_at: Callable[[], float]
+    """When the world's next event is."""
 
     def accepted(self, future: Any, due: float, now: float, held_ms: float) -> float:
         """A record came into a batch, or was refused: its future has failed.
@@ -187,6 +188,7 @@ class Caller(Ticket):
         """What is sent next, or is being sent."""
         self._producer = producer
         self._agenda = producer.agenda
+        self._stalling = producer.stalling
         self._source = source
         self._think_ms = think_ms
         self._costs = (record_ms, wake_ms)
@@ -209,7 +211,10 @@ class Caller(Ticket):
         if self._shift_ms:
             self.record = (self.record[0] + self._shift_ms, *self.record[1:])
         due = self.record[0]
-        return free_at if self._think_ms is not None or due < free_at else due
+        at = free_at if self._think_ms is not None or due < free_at else due
+        if self._stalling is None:
+            return at
+        return self._stalling.woken(at) if at > free_at or self._think_ms else self._stalling.running(at)
 
     def _go(self) -> None:
         """Sends what is due, until something else happens in the world, or the call is held."""
@@ -258,7 +263,9 @@ class Caller(Ticket):
         """As ``Ticket.wake``."""
         if not self._woken:
             self._woken = True
-            self._agenda.at(self._agenda.clock.now() + self._costs[1], self._step, self._pending)
+            at = self._agenda.clock.now() + self._costs[1]
+            at = at if self._stalling is None else self._stalling.woken(at)
+            self._agenda.at(at, self._step, self._pending)
 
     def _step(self, pending: PendingSend | None) -> None:
         """Tries again: the caller was woken, or ``max.block.ms`` is over."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+from forebay._records.compression import CompressionType, Compressor
 from forebay.tune._checks import number
 
 
@@ -18,6 +21,9 @@ class Costs:
     batch: float = 0.005
     record: float = 0.0005
     """Of a call of send."""
+    switch: float = 0.0
+    """The longest wait of the sender's thread for the interpreter's lock, before each turn: ``sys.getswitchinterval()``
+    where another thread of the process computes."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -30,3 +36,23 @@ class Costs:
 
 NO_COSTS = Costs(wake=0, turn=0, request=0, batch=0, record=0)
 """For tests: all times are those of the brokers and the wire."""
+
+
+class RatioCompressor(Compressor):
+    """Makes of a batch the share of its bytes that the user said, and tells the time that the codec would take."""
+
+    def __init__(self, kind: CompressionType, ratio: Callable[[int], float], charge: Any) -> None:
+        super().__init__(0)
+        self.type = kind
+        self._ratio = ratio
+        self._charge = charge
+
+    def compress(self, chunks: Sequence[Any], topic: str = "") -> bytes:
+        """As ``Compressor.compress``; the bytes mean nothing."""
+        size = sum(len(chunk) for chunk in chunks)
+        self._charge(size)
+        return bytes(max(1, round(size * self._ratio(size))))
+
+    def bound(self, size: int, chunks: int = 1) -> int:
+        """As ``Compressor.bound``."""
+        return size + 64

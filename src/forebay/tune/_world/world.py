@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -29,11 +29,13 @@ from forebay.producer._path import SendPath
 from forebay.tune._checks import TuneError
 from forebay.tune._world.agenda import Agenda
 from forebay.tune._world.callers import Caller, records
-from forebay.tune._world.costs import Costs
+from forebay.tune._world.costs import Costs, RatioCompressor
 from forebay.tune._world.selector import EventSelector
 from forebay.tune._world.service import Cluster
+from forebay.tune._world.stalling import Stalling
 from forebay.tune.brokers import Brokers
 from forebay.tune.measures import Entry, Recorder
+from forebay.tune.stalls import Stalls
 from forebay.tune.trace import Trace
 from forebay.tune.workload import Workload
 
@@ -49,26 +51,6 @@ START_MS = 60_000.0
 
 class Simulation(Exception):
     """The world does not behave: a mistake of this package."""
-
-
-class RatioCompressor(Compressor):
-    """Makes of a batch the share of its bytes that the user said, and tells the time that the codec would take."""
-
-    def __init__(self, kind: CompressionType, ratio: Callable[[int], float], charge: Any) -> None:
-        super().__init__(0)
-        self.type = kind
-        self._ratio = ratio
-        self._charge = charge
-
-    def compress(self, chunks: Sequence[Any], topic: str = "") -> bytes:
-        """As ``Compressor.compress``; the bytes mean nothing."""
-        size = sum(len(chunk) for chunk in chunks)
-        self._charge(size)
-        return bytes(max(1, round(size * self._ratio(size))))
-
-    def bound(self, size: int, chunks: int = 1) -> int:
-        """As ``Compressor.bound``."""
-        return size + 64
 
 
 class Outcome(Ticket):
@@ -92,13 +74,24 @@ class SimulatedProducer:
         load: says how batches compress.
     """
 
-    def __init__(self, world: World, config: ProducerConfig, load: Workload, chance: random.Random) -> None:
+    def __init__(
+        self,
+        world: World,
+        config: ProducerConfig,
+        load: Workload,
+        chance: random.Random,
+        stalling: Stalling | None,
+    ) -> None:
         self.agenda = world.agenda
         self.turn_at = math.inf
         """When its next turn is."""
-        self._world = world
+        self._asked = math.inf
+        """When it would be, if the machine did not stall."""
         self._clock = world.clock
         self._costs = world.costs
+        self.stalling = stalling
+        self.next_at = world.next_at
+        """As ``callers.Producer.next_at``."""
         self._recorder = world.recorder
         self.selector = EventSelector(world.clock, world.cluster.services)
         around = Surroundings(
@@ -112,14 +105,12 @@ class SimulatedProducer:
         self.parts = assemble(config, around)
         self.parts.accumulator.closer.helpers = None  # threads
         self.parts.sender.outcomes.on_expiry = _ignore
-        path: Any = SendPath()
-        path._prepare(self.parts)
-        self.path = path
+        self.path: Any = SendPath()
+        self.path._prepare(self.parts)
         self.selector.on_news = self._on_news
         self.selector.on_requests = self._on_requests
         self._total = config["buffer.memory"]
-        self._busy_until = 0.0
-        self._extra_ms = 0.0
+        self._busy_until = self._extra_ms = 0.0
         self._requests = self._batches = 0
         self._running = False
         self._result: Any = None
@@ -150,13 +141,14 @@ class SimulatedProducer:
 
     def _turn_from(self, when: float) -> None:
         when = max(when, self._busy_until)
-        if when < self.turn_at:
-            self.turn_at = when
+        if when < self._asked:
+            self._asked = when
+            self.turn_at = when if self.stalling is None else self.stalling.turn(when)
 
     def turn(self) -> None:
         """One turn of the sender: what came in, what is due, and what goes out."""
         now = self._clock.now()
-        self.turn_at = math.inf
+        self.turn_at = self._asked = math.inf
         self._running = True
         self._requests = self._batches = 0
         selector, costs = self.selector, self._costs
@@ -190,10 +182,6 @@ class SimulatedProducer:
         self._requests += 1
 
     # -- what callers need -------------------------------------------------------------------------------
-
-    def next_at(self) -> float:
-        """As ``callers.Producer.next_at``."""
-        return self._world.next_at()
 
     def _charged_ms(self) -> float:
         """What compression took since this was asked for."""
@@ -275,13 +263,22 @@ class World:
     Args:
         settings: of each producer, by Kafka's names, as ``files.checked_settings`` gives them.
         seed: of everything that is random.
+        stalls: of each producer's machine; None: it never stalls.
     """
 
     def __init__(
-        self, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
+        self,
+        load: Workload,
+        brokers: Brokers,
+        settings: Mapping[str, Any],
+        *,
+        costs: Costs,
+        seed: int,
+        stalls: Stalls | None = None,
     ) -> None:
         self.load = load
         self.costs = costs
+        self.stalls = stalls
         self.seed = seed
         self.clock = ManualClock()
         self.agenda = Agenda(self.clock)
@@ -292,11 +289,17 @@ class World:
         config = _config(settings, self.cluster.bootstrap)
         self.patience_ms = PATIENCE_MS + config["delivery.timeout.ms"] + config["max.block.ms"]
         self.producers = [
-            SimulatedProducer(self, config, load, random.Random(f"{seed} producer {number}"))
+            SimulatedProducer(self, config, load, random.Random(f"{seed} producer {number}"), self.stalling(number))
             for number in range(load.producers)
         ]
         self.callers: list[Caller] = []
         self._topics = tuple(name for name, _count in load.topics)
+
+    def stalling(self, number: int) -> Stalling | None:
+        """Of a producer's machine; None: it never stalls, and nothing computes there."""
+        if self.stalls is None and not self.costs.switch:
+            return None
+        return Stalling(self.stalls, self.costs.switch, random.Random(f"{self.seed} stalls of producer {number}"))
 
     def run(self, seconds: float) -> Recorder:
         """Lets the load come for so long, then lets what is under way end."""
@@ -320,20 +323,19 @@ class World:
 
     def next_at(self) -> float:
         """When something happens next, if no record comes first."""
-        heap = self.agenda.heap
-        turn_at = self._next_turn().turn_at
+        heap, producers = self.agenda.heap, self.producers
+        turn_at = producers[0].turn_at if len(producers) == 1 else self._next_turn().turn_at
         return turn_at if not heap or turn_at < heap[0][0] else heap[0][0]
 
     def _next_turn(self) -> SimulatedProducer:
-        if len(self.producers) == 1:
-            return self.producers[0]
         return min(self.producers, key=lambda producer: producer.turn_at)
 
     def _go_on(self, until: float) -> None:
         """Lets everything happen until then."""
         agenda, heap = self.agenda, self.agenda.heap
+        only = self.producers[0] if len(self.producers) == 1 else None
         while True:
-            producer = self._next_turn()
+            producer = only or self._next_turn()
             at = heap[0][0] if heap else math.inf
             if producer.turn_at <= at:
                 if producer.turn_at > until:
