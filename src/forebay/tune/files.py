@@ -33,6 +33,7 @@ STREAM = (
     "threads",
     "callers",
     "think_ms",
+    "batch_rows",
 )
 BROKER = (
     "rtt_ms",
@@ -69,6 +70,7 @@ topics = {orders = 12}       # partitions by topic
 # burst = {on_ms = 200, off_ms = 800}
 # producers = 1
 # threads = 1                # that send
+# batch_rows = 1000          # they hand over tables of so many rows, with send_batch
 # compression = {ratio = 0.3}
 
 [cluster]

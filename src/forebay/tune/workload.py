@@ -132,6 +132,8 @@ class Stream:
     """``open``: records come whatever happens, and those that find no free thread wait for one.  ``closed``: a thread
     makes its next record ``think_ms`` after its call returned, and ``rate`` is not looked at."""
     think_ms: float = 0.0
+    batch_rows: int = 1
+    """More than 1: the records come as tables of so many rows, each by a call of ``send_batch``."""
 
     def __post_init__(self) -> None:
         _set(self, "rate", _rate(self.rate))
@@ -142,6 +144,7 @@ class Stream:
         choice("callers", self.callers, CALLERS)
         whole("threads", self.threads, 1, 1000)
         number("think_ms", self.think_ms, 0, 3_600_000)
+        whole("batch_rows", self.batch_rows, 1, 10_000_000)
         _set(self, "burst", _burst(self.burst))
         _set(self, "partitions", tuple(number("partitions share", share, 0) for share in self.partitions))
         if self.partitions and sum(self.partitions) <= 0:
@@ -157,7 +160,7 @@ class Stream:
     def mean_rate(self) -> float:
         """Records a second: of steps the highest, because memory and brokers have to stand that."""
         if self.callers == "closed":
-            return self.threads * 1000 / self.think_ms
+            return self.threads * self.batch_rows * 1000 / self.think_ms
         top = self.rate if isinstance(self.rate, float) else max(rate for _second, rate in self.rate)
         return top if self.burst is None else top * self.burst.on_ms / (self.burst.on_ms + self.burst.off_ms)
 

@@ -64,6 +64,11 @@ def test_bursts_and_closed_callers() -> None:
     assert "2 threads, 5 ms between calls, values of 100 B" in text(closed, {}, Brokers(), Goal())
 
 
+def test_tables_are_named() -> None:
+    load = Workload(rate=1000, batch_rows=250)
+    assert "1,000 records/s in tables of 250, values of 100 B" in text(load, {}, Brokers(), Goal())
+
+
 def advice_of(load: Workload, goal: Goal, brokers: Brokers | None = None, **more: Any) -> str:
     brokers = brokers or Brokers()
     effort = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)

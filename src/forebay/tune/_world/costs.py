@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 
 from forebay.tune._checks import number
 
+OF_ROW = 0.1
+"""What a row of a table takes of the caller's time, by what a call of send takes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
@@ -18,6 +21,11 @@ class Costs:
     batch: float = 0.005
     record: float = 0.0005
     """Of a call of send."""
+
+    @property
+    def row(self) -> float:
+        """Of a row of a table that send_batch takes."""
+        return OF_ROW * self.record
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from forebay.config import ProducerConfig
 from forebay.producer._path import SendPath
 from forebay.tune._checks import TuneError
 from forebay.tune._world.agenda import Agenda
-from forebay.tune._world.callers import Caller, records
+from forebay.tune._world.callers import Caller, TableCaller, records
 from forebay.tune._world.costs import Costs
 from forebay.tune._world.selector import EventSelector
 from forebay.tune._world.service import Cluster
@@ -366,15 +366,12 @@ class World:
                 seed = f"{self.seed} stream {number} of producer {producer_number}"
                 source = records(stream, topics, seed, begin, end)
                 closed = stream.callers == "closed"
+                make: Callable[..., Caller] = partial(Caller, record_ms=self.costs.record)
+                if stream.batch_rows > 1:
+                    make = partial(TableCaller, record_ms=self.costs.row, rows=stream.batch_rows)
+                think_ms = stream.think_ms if closed else None
                 for _ in range(stream.threads):
-                    caller = Caller(
-                        producer,
-                        source,
-                        think_ms=stream.think_ms if closed else None,
-                        record_ms=self.costs.record,
-                        wake_ms=self.costs.wake,
-                        end=end,
-                    )
+                    caller = make(producer, source, think_ms=think_ms, wake_ms=self.costs.wake, end=end)
                     self.callers.append(caller)
                     caller.begin(begin + chance.random() * stream.think_ms if closed else begin)
 

@@ -93,3 +93,9 @@ def test_records_of_closed_callers_are_there_from_the_beginning() -> None:
     wanted = stream(callers="closed", think_ms=5, partitions=[1.0])
     found = list(islice(records(wanted, ("a",), "1", 7.0, 1000.0), 3))
     assert [(due, key, partition) for due, _topic, _value, key, partition in found] == [(7.0, None, 0)] * 3
+
+
+def test_the_rows_of_a_table_are_due_together() -> None:
+    wanted = stream(rate=100, batch_rows=20, arrivals="regular")
+    found = [record[0] for record in records(wanted, ("a",), "1", 0.0, 1000.0)]
+    assert found == [200.0] * 20 + [400.0] * 20 + [600.0] * 20 + [800.0] * 20
