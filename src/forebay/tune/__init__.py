@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from forebay.tune import fleets
 from forebay.tune._checks import TuneError, number, whole
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Broker, Brokers, Others, Outage
 from forebay.tune.files import checked_settings
 from forebay.tune.fitting import trace_cluster
 from forebay.tune.goal import Goal
-from forebay.tune.prediction import Prediction, prediction_of
+from forebay.tune.prediction import Prediction
 from forebay.tune.trace import Trace
 from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
 
@@ -52,7 +53,6 @@ AFTER_S = 15.0
 """Seconds after the last outage, or the last change of the rate, in which the producer recovers."""
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
-MOST_PRODUCERS = 100
 GUESSED = "the times of the brokers are guessed from the fast answers in the trace"
 
 
@@ -90,24 +90,18 @@ def predict(
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
     """
-    from forebay.tune._world.world import World  # the producer is imported for it
-
     if isinstance(load, Trace):
         settings = {**load.settings, **(settings or {})}
         load = Workload.replaying(load)
     brokers, costs = brokers or brokers_of(load), costs or Costs()
     found = checked_settings(settings or {})
     time = span(load, brokers) if seconds is None else number("seconds", seconds, 0.001, 86_400)
-    if load.producers > MOST_PRODUCERS:
-        raise TuneError(f"producers is {load.producers}; at most {MOST_PRODUCERS} are simulated in this version")
-    world = World(load, brokers, found, costs=costs, seed=whole("seed", seed, 0))
-    try:
-        said = prediction_of(world.run(time), load, brokers, found, costs=costs, seed=seed)
-        if load.trace is not None and brokers == brokers_of(load):
-            said = replace(said, assumptions=(*said.assumptions, GUESSED))
-        return said
-    finally:
-        world.close()
+    said = fleets.predicted(load, brokers, found, costs=costs, seed=whole("seed", seed, 0), seconds=time)
+    if said.fleet.above_capacity and load.producers > 1:
+        said = fleets.with_nearest(said, load, brokers, costs=costs, seconds=time)
+    if load.trace is not None and brokers == brokers_of(load):
+        said = replace(said, assumptions=(*said.assumptions, GUESSED))
+    return said
 
 
 def brokers_of(load: Workload) -> Brokers:
@@ -120,9 +114,7 @@ def span(load: Workload, brokers: Brokers) -> float:
     if load.trace is not None and not brokers.outages:
         return load.trace.seconds
     events = [brokers.last_outage, *(stream.last_step for stream in load.streams)]
-    if load.rate * load.producers * DEFAULT_S > ENOUGH_RECORDS:
-        shortest = max(1.0, ENOUGH_RECORDS / (load.rate * load.producers))
-    else:
-        shortest = DEFAULT_S
+    rate = load.rate * fleets.real_producers(load, DEFAULT_S)
+    shortest = DEFAULT_S if rate * DEFAULT_S <= ENOUGH_RECORDS else max(1.0, ENOUGH_RECORDS / rate)
     last = max(events)
     return shortest if last == 0 else math.ceil(last + max(AFTER_S, last / 4))

@@ -14,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.config import ProducerConfig
+from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
-from forebay.tune import predict, span
+from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
-from forebay.tune.estimate import estimate
+from forebay.tune.estimate import fleet_estimate
 from forebay.tune.figures import Figures, Objective, Variation
-from forebay.tune.files import SIMULATED
+from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.node import Settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
@@ -27,7 +28,6 @@ from forebay.tune.search import IN_FLIGHT, MORE_RATE, Outcome, Search, Verdict, 
 from forebay.tune.wording import OPTIONS, options_of
 
 if TYPE_CHECKING:
-    from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
     from forebay.tune.racing import Effort
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the JSON."""
+OF_FIELD = 100
+"""Records of others that are counted as one, for how long runs are."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
@@ -109,10 +111,14 @@ def advise(
 
 
 def effort_for(load: Workload) -> Effort:
-    """Shorter runs of a load with many records: what chance does to them is less."""
+    """Shorter runs of a load with many records: what chance does to them is less.
+
+    A record that is only in the field of a fleet costs as much as a part of one that is simulated.
+    """
     from forebay.tune.racing import Effort
 
-    rate = load.rate * load.producers
+    simulated = min(load.producers, fleets.MOST_SIMULATED)
+    rate = load.rate * (simulated + (load.producers - simulated) / OF_FIELD)
     return Effort(
         first_seconds=max(0.5, min(5.0, 6_000 / rate)),
         last_seconds=max(2.0, min(20.0, 20_000 / rate)),
@@ -135,17 +141,17 @@ class Question:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
-        objective = Objective(least=self.goal.least, **self.goal.limits())
+        objective, producers = Objective(least=self.goal.least, **self.goal.limits()), self.load.producers
         declared = declared_outages(self.brokers, names, present)
-        slowest = Search.slowest(estimate(nodes, present))
+        slowest = Search.slowest(fleet_estimate(nodes, present, producers))
         stressed = (
-            lambda settings: estimate(scaled(nodes, MORE_RATE), settings),
-            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings),
+            lambda settings: fleet_estimate(scaled(nodes, MORE_RATE), settings, producers),
+            lambda settings: fleet_estimate(slowed(nodes, slowest, SLOWER), settings, producers),
         )
         search = Search(
             present=present,
             defaults=defaults,
-            estimate=lambda settings: estimate(nodes, settings),
+            estimate=lambda settings: fleet_estimate(nodes, settings, producers),
             simulate=partial(self.simulate, names),
             objective=objective,
             outages=declared,
@@ -155,7 +161,7 @@ class Question:
         )
         sizes = nodes[0][0].sizes
         found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
-        before, after = estimate(nodes, found.present), estimate(nodes, found.best)
+        before, after = (fleet_estimate(nodes, each, producers) for each in (found.present, found.best))
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
         return self.advice(found, told)
 
@@ -200,8 +206,9 @@ class Question:
         if variation.outage is not None:
             brokers = brokers.with_outages(self.brokers.outages[variation.outage])
             seconds = span(load, brokers)
-        options = {**self.given, **options_of(settings)}
-        found = predict(load, options, brokers=brokers, costs=self.costs, seed=seed, seconds=seconds)
+        options = checked_settings({**self.given, **options_of(settings)})
+        costs = self.costs or Costs()
+        found = fleets.predicted(load, brokers, options, costs=costs, seed=seed, seconds=seconds)
         return Figures(
             p50=found.latency.p50,
             p99=found.latency.p99,
@@ -209,7 +216,7 @@ class Question:
             memory=found.pool.peak,
             bytes=found.bytes_s,
             cpu=1000 * found.cpu,
-            lost=found.lost + found.backlog,
+            lost=(found.lost + found.backlog) * found.fleet.producers / found.fleet.simulated,
             hold=found.longest_hold_ms,
         )
 

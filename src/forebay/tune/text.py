@@ -77,7 +77,8 @@ def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[s
     yield f"{'topics':<10}{topics}{more}; {nodes}, {producers}"
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
     yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
-    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}"
+    of = "" if found.fleet.simulated == found.fleet.producers else f" of {_counted(found.fleet.simulated, 'producer')}"
+    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records{of}, seed {found.seed}"
 
 
 def _stream(stream: Stream) -> str:
@@ -158,6 +159,12 @@ def _trouble(found: Prediction) -> Iterator[str]:
         yield f"{'lost':<10}{_counted(found.lost, 'record')}: {reasons}"
     if found.backlog:
         yield f"{'backlog':<10}{_counted(found.backlog, 'record')} not sent in time, because callers were held"
+    if found.fleet.above_capacity:
+        nodes = ", ".join(map(str, found.fleet.above_capacity[:MOST_NODES]))
+        more = " and others" if len(found.fleet.above_capacity) > MOST_NODES else ""
+        yield f"{'capacity':<10}node {nodes}{more}: more comes than the handlers can do, and latencies grow for as long"
+    if found.fleet.served is not None:
+        yield f"{'':<10}the nearest that is served: {_counted(found.fleet.served, 'producer')} of this kind"
     if not found.served:
         yield f"{'':<10}the load is not served by these settings"
 

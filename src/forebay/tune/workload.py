@@ -285,6 +285,12 @@ class Workload:
             streams, topics=self.topics, producers=self.producers, compression=self.compression, trace=trace
         )
 
+    def of_producers(self, count: int) -> Self:
+        """The same load of each of so many producers."""
+        return type(self)(
+            self.streams, topics=self.topics, producers=count, compression=self.compression, trace=self.trace
+        )
+
 
 def sizes_of(key: str, given: Any, low: int) -> Sizes:
     """Sizes in the one form that they are kept in.

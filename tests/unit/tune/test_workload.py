@@ -51,6 +51,7 @@ def test_more_of_the_same() -> None:
     assert more.streams[2].think_ms == 2.5
     assert more.rate == 2 * load.rate
     assert more.scaled(0.5) == load
+    assert load.of_producers(9).producers == 9 and load.of_producers(9).of_producers(2) == load
     with pytest.raises(ConfigError, match="factor is 0"):
         load.scaled(0)
 

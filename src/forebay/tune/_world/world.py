@@ -30,6 +30,7 @@ from forebay.tune._checks import TuneError
 from forebay.tune._world.agenda import Agenda
 from forebay.tune._world.callers import Caller, TableCaller, records
 from forebay.tune._world.costs import Costs
+from forebay.tune._world.field import Field, Notes
 from forebay.tune._world.selector import EventSelector
 from forebay.tune._world.service import Cluster
 from forebay.tune.brokers import Brokers
@@ -275,10 +276,20 @@ class World:
     Args:
         settings: of each producer, by Kafka's names, as ``files.checked_settings`` gives them.
         seed: of everything that is random.
+        field: producers beside those of the load, which are not simulated.
+        notes: get what the brokers are asked, for the field of another run.
     """
 
     def __init__(
-        self, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
+        self,
+        load: Workload,
+        brokers: Brokers,
+        settings: Mapping[str, Any],
+        *,
+        costs: Costs,
+        seed: int,
+        field: Field | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.load = load
         self.costs = costs
@@ -288,13 +299,17 @@ class World:
         config = _config(settings, ["127.0.0.1:9092"])
         self.recorder = Recorder(self.clock, config, range(1, len(brokers.nodes) + 1))
         leaders = None if load.trace is None else load.trace.homes(len(brokers.nodes))
-        self.cluster = Cluster(self.agenda, brokers, load.topics, f"{seed}", self.recorder, leaders=leaders)
-        config = _config(settings, self.cluster.bootstrap)
+        self.cluster = Cluster(
+            self.agenda, brokers, load.topics, f"{seed}", self.recorder, leaders=leaders, field=field, notes=notes
+        )
+        self.config = config = _config(settings, self.cluster.bootstrap)
         self.patience_ms = PATIENCE_MS + config["delivery.timeout.ms"] + config["max.block.ms"]
         self.producers = [
             SimulatedProducer(self, config, load, random.Random(f"{seed} producer {number}"))
             for number in range(load.producers)
         ]
+        for number, producer in enumerate(self.producers):
+            producer.selector.number = number
         self.callers: list[Caller] = []
         self._topics = tuple(name for name, _count in load.topics)
 
