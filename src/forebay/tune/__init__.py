@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from forebay.tune import fleets
@@ -26,6 +27,8 @@ from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, W
 
 if TYPE_CHECKING:
     from forebay.tune.advice import Advice, advise
+    from forebay.tune.spark import spark_write
+    from forebay.tune.spark_table import SparkTable, SparkWrite
 
 __all__ = [
     "Advice",
@@ -40,12 +43,15 @@ __all__ = [
     "Others",
     "Outage",
     "Prediction",
+    "SparkTable",
+    "SparkWrite",
     "Stream",
     "Trace",
     "TuneError",
     "Workload",
     "advise",
     "predict",
+    "spark_write",
 ]
 
 DEFAULT_S = 10.0
@@ -60,12 +66,20 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> object:
-    if name not in ("Advice", "advise"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from forebay.tune import advice  # which imports from here
+_HOMES = {
+    "Advice": "advice",
+    "advise": "advice",
+    "SparkTable": "spark_table",
+    "SparkWrite": "spark_table",
+    "spark_write": "spark",
+}
+"""Names whose modules import from here."""
 
-    return getattr(advice, name)
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def predict(

@@ -156,6 +156,22 @@ def _document(path: Path) -> Document:
     return Document(tables["load"], _cluster(tables["cluster"], path), tables["goal"], checked_settings(settings))
 
 
+def read_cluster(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The table ``[cluster]`` of a file, which need not describe a load.
+
+    Raises:
+        ConfigError: no such file, no TOML, or an unknown key; its text begins with the file.
+    """
+
+    def cluster() -> Mapping[str, Any]:
+        file = Path(path)
+        values = _toml(file)
+        known(values, tuple(ALLOWED), "the file")
+        return _cluster(_table(values, "cluster", file.parent), file)
+
+    return in_file(path, cluster)
+
+
 def _cluster(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """The cluster as the file says it, over what the file that it names says."""
     if "file" not in table:
