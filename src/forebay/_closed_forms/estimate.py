@@ -30,6 +30,8 @@ ROUNDS = 6
 """Of the iteration for requests that grow while they wait."""
 GROWN = 1.5
 """Bytes of a batch's chunk for each that is written: chunks double as batches grow, up to ``batch.size``."""
+MOST_BUSY = 0.99
+"""Share of the handlers' time that others can take, so that what waits for a handler does not wait for ever."""
 DEVIATIONS_OF_MOST = 3.0
 """Standard deviations above its mean that the number of records in the pool comes to."""
 
@@ -95,6 +97,29 @@ class Estimate:
     busy: float
     used: float
     overload: bool
+
+
+def fleet_estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings, producers: int) -> Estimate:
+    """What the settings give for each of so many producers; requests and bytes are those of all.
+
+    The requests of the others keep handlers busy, so one producer is looked at alone first, and then beside them.
+    """
+    found = estimate(nodes, settings)
+    if producers > 1:
+        used = [(load, cost) for load, cost in nodes if load.rate > 0]
+        found = estimate(
+            [
+                (load, beside(cost, (producers - 1) * node.busy / cost.handlers))
+                for (load, cost), node in zip(used, found.nodes, strict=True)
+            ],
+            settings,
+        )
+    return replace(found, requests=producers * found.requests, bytes=producers * found.bytes)
+
+
+def beside(cost: NodeCost, busy: float) -> NodeCost:
+    """The same node with another share of its handlers' time taken."""
+    return replace(cost, others_busy=min(MOST_BUSY, cost.others_busy + busy))
 
 
 def estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings) -> Estimate:

@@ -156,3 +156,58 @@ def check(path: str, topic: str, *, seconds: float, seed: int, as_json: bool, ye
     given = flags.given_options(values, "-X").values
     config = cluster_config(values)
     return command.checked(path, given, config, topic, write, sure, seconds=seconds, seed=seed, as_json=as_json)
+
+
+@tune.command()
+@click.argument("path", required=False, metavar="[JOB]")
+@click.option("--rows", type=click.IntRange(1), help="Of the table.")
+@click.option("--bytes", "row_bytes", type=click.IntRange(1), help="Of a row: key and value.")
+@click.option("--tasks", type=click.IntRange(1), help="That run at the same time.")
+@click.option("--splits", type=click.IntRange(1), help="Tasks in all, if not as many as run at the same time.")
+@click.option("--executors", type=click.IntRange(1), help="That these tasks run on; 1 if not given.")
+@click.option("--partitions", type=click.IntRange(1), help="Of the topic; 12 if not given.")
+@click.option("--keyed/--no-keys", default=None, help="Rows have keys, which decide their partitions.")
+@click.option("--grouped/--not-grouped", default=None, help="The rows of a partition are in one task already.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Rows a second that a task hands over at most.")
+@click.option("--ratio", type=click.FloatRange(0, 2, min_open=True), help="What a codec leaves of the bytes.")
+@click.option("--cluster", metavar="FILE", help="With [cluster], as `calibrate` writes it; else one node is guessed.")
+@click.option("-X", "options", multiple=True, metavar="NAME=VALUE", help="An option of the sink's producer.")
+@click.option(
+    "--busy", type=click.FloatRange(1, 100), default=50.0, show_default=True, help="Per cent of a broker's handlers."
+)
+@click.option(
+    "--trigger-seconds", "trigger_s", type=click.FloatRange(0, min_open=True), help="The write has to fit in."
+)
+@click.option("--json", "as_json", is_flag=True, help="Write all of it as JSON.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="The same one gives the same output."
+)
+def spark(
+    path: str | None,
+    options: Sequence[str],
+    *,
+    cluster: str | None,
+    busy: float,
+    trigger_s: float | None,
+    as_json: bool,
+    seed: int,
+    **values: Any,
+) -> int:
+    """Say what a DataFrame's write asks of the brokers, and how many of its tasks may run at the same time.
+
+    JOB is a file of `forebay pipeline`; what it does not say, such as --rows, --bytes and --tasks, comes from the
+    command line.  The exit code is 1 if rows are lost, or the write takes longer than the trigger.
+    """
+    from forebay.cli import tune_spark as command
+
+    return command.spark(
+        path,
+        values,
+        pairs(options, "-X"),
+        write,
+        cluster=cluster,
+        busy=busy / 100,
+        trigger_s=trigger_s,
+        seed=seed,
+        as_json=as_json,
+    )

@@ -14,13 +14,14 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from forebay.tune import fleets
 from forebay.tune._checks import TuneError, number, whole
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Broker, Brokers, Others, Outage
 from forebay.tune.files import checked_settings
 from forebay.tune.fitting import trace_cluster
 from forebay.tune.goal import Goal
-from forebay.tune.prediction import Prediction, joined, prediction_of
+from forebay.tune.prediction import Prediction, joined
 from forebay.tune.stalls import Stalls
 from forebay.tune.trace import Trace
 from forebay.tune.workload import Burst, Compression, Keys, Lognormal, Stream, Workload
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from forebay.tune.advice import Advice, advise
     from forebay.tune.calibration import Calibration, calibrate
     from forebay.tune.real_check import Checked, check
+    from forebay.tune.spark import spark_write
+    from forebay.tune.spark_table import SparkTable, SparkWrite
 
 __all__ = [
     "Advice",
@@ -45,6 +48,8 @@ __all__ = [
     "Others",
     "Outage",
     "Prediction",
+    "SparkTable",
+    "SparkWrite",
     "Stalls",
     "Stream",
     "Trace",
@@ -54,17 +59,18 @@ __all__ = [
     "calibrate",
     "check",
     "predict",
+    "spark_write",
 ]
 
 LATER = {"Advice": "advice", "advise": "advice", "Calibration": "calibration", "calibrate": "calibration"}
 LATER |= {"Checked": "real_check", "check": "real_check"}
+LATER |= {"SparkTable": "spark_table", "SparkWrite": "spark_table", "spark_write": "spark"}
 """Names, and their modules, which import from here."""
 DEFAULT_S = 10.0
 AFTER_S = 15.0
 """Seconds after the last outage, or the last change of the rate, in which the producer recovers."""
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
-MOST_PRODUCERS = 100
 MOST_SEEDS = 100
 GUESSED = "the times of the brokers are guessed from the fast answers in the trace"
 
@@ -105,26 +111,22 @@ def predict(
     Raises:
         ConfigError: an option that is unknown or not simulated, or a value that cannot be.
     """
-    from forebay.tune._world.world import World  # the producer is imported for it
-
     if isinstance(load, Trace):
         settings = {**load.settings, **(settings or {})}
         load = Workload.replaying(load)
     brokers, costs = brokers or brokers_of(load), costs or Costs()
     found = checked_settings(settings or {})
     time = span(load, brokers) if seconds is None else number("seconds", seconds, 0.001, 86_400)
-    if load.producers > MOST_PRODUCERS:
-        raise TuneError(f"producers is {load.producers}; at most {MOST_PRODUCERS} are simulated in this version")
     if stalls is None and load.trace is not None:
         stalls = load.trace.stalls
-    runs: list[Prediction] = []
-    for each in range(whole("seed", seed, 0), seed + whole("seeds", seeds, 1, MOST_SEEDS)):
-        world = World(load, brokers, found, costs=costs, seed=each, stalls=stalls)
-        try:
-            runs.append(prediction_of(world.run(time), load, brokers, found, costs=costs, seed=each))
-        finally:
-            world.close()
+    first = whole("seed", seed, 0)
+    runs = [
+        fleets.predicted(load, brokers, found, costs=costs, stalls=stalls, seed=each, seconds=time)
+        for each in range(first, first + whole("seeds", seeds, 1, MOST_SEEDS))
+    ]
     said = joined(runs, load, costs, stalls)
+    if said.fleet.above_capacity and load.producers > 1:
+        said = fleets.with_nearest(said, load, brokers, costs=costs, stalls=stalls, seconds=time)
     if load.trace is not None and brokers == brokers_of(load):
         said = replace(said, doubts=(GUESSED, *said.doubts))
     return said
@@ -140,9 +142,7 @@ def span(load: Workload, brokers: Brokers) -> float:
     if load.trace is not None and not brokers.outages:
         return load.trace.seconds
     events = [brokers.last_outage, *(stream.last_step for stream in load.streams)]
-    if load.rate * load.producers * DEFAULT_S > ENOUGH_RECORDS:
-        shortest = max(1.0, ENOUGH_RECORDS / (load.rate * load.producers))
-    else:
-        shortest = DEFAULT_S
+    rate = load.rate * fleets.real_producers(load, DEFAULT_S)
+    shortest = DEFAULT_S if rate * DEFAULT_S <= ENOUGH_RECORDS else max(1.0, ENOUGH_RECORDS / rate)
     last = max(events)
     return shortest if last == 0 else math.ceil(last + max(AFTER_S, last / 4))

@@ -14,17 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay._closed_forms.estimate import Estimate, estimate
+from forebay._closed_forms.estimate import Estimate, fleet_estimate
 from forebay._closed_forms.node import Settings
 from forebay._closed_forms.wording import OPTIONS, options_of
 from forebay.config import ProducerConfig
+from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
-from forebay.tune import predict, span
 from forebay.tune._checks import whole
 from forebay.tune._workers import Workers
+from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
 from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
-from forebay.tune.files import SIMULATED
+from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import node_loads, scaled, slowed
 from forebay.tune.search import IN_FLIGHT, MORE_RATE, Estimator, Outcome, Search, Verdict, grid
@@ -33,7 +34,6 @@ from forebay.tune.what_if import WhatIf, what_if
 if TYPE_CHECKING:
     import os
 
-    from forebay.tune._world.costs import Costs
     from forebay.tune.goal import Goal
     from forebay.tune.prediction import Prediction
     from forebay.tune.racing import Effort, Run
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
+OF_FIELD = 100
+"""Records of others that are counted as one, for how long runs are."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
@@ -139,10 +141,14 @@ def advise(
 
 
 def effort_for(load: Workload) -> Effort:
-    """Shorter runs of a load with many records: what chance does to them is less."""
+    """Shorter runs of a load with many records: what chance does to them is less.
+
+    A record that is only in the field of a fleet costs as much as a part of one that is simulated.
+    """
     from forebay.tune.racing import Effort
 
-    rate = load.rate * load.producers
+    simulated = min(load.producers, fleets.MOST_SIMULATED)
+    rate = load.rate * (simulated + (load.producers - simulated) / OF_FIELD)
     return Effort(
         first_seconds=max(0.5, min(5.0, 6_000 / rate)),
         last_seconds=max(2.0, min(20.0, 20_000 / rate)),
@@ -217,12 +223,16 @@ class Question:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
         nodes, names = node_loads(self.load, self.brokers)
-        objective = Objective(least=self.goal.least, **self.goal.limits())
+        objective, producers = Objective(least=self.goal.least, **self.goal.limits()), self.load.producers
         declared = declared_outages(self.brokers, names, present)
-        slowest = Search.slowest(estimate(nodes, present))
+
+        def formulas(settings: Settings) -> Estimate:
+            return fleet_estimate(nodes, settings, producers)
+
+        slowest = Search.slowest(formulas(present))
         stressed = (
-            lambda settings: estimate(scaled(nodes, MORE_RATE), settings),
-            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings),
+            lambda settings: fleet_estimate(scaled(nodes, MORE_RATE), settings, producers),
+            lambda settings: fleet_estimate(slowed(nodes, slowest, SLOWER), settings, producers),
         )
 
         def several(runs: Sequence[Run]) -> Sequence[Figures]:
@@ -234,7 +244,7 @@ class Question:
         search = Search(
             present=present,
             defaults=defaults,
-            estimate=work.looking(lambda settings: estimate(nodes, settings)),
+            estimate=work.looking(formulas),
             simulate=work.running(partial(self.simulate, names)),
             objective=objective,
             outages=declared,
@@ -246,16 +256,15 @@ class Question:
         sizes = nodes[0][0].sizes
         looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
         found = search.run(looked_at)
-        before, after = estimate(nodes, found.present), estimate(nodes, found.best)
+        before, after = (formulas(each) for each in (found.present, found.best))
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
-        near = what_if(partial(estimate, nodes), found.settings, looked_at, declared, producers=self.load.producers)
+        near = what_if(formulas, found.settings, looked_at, declared)
         return self.advice(found, told, near, workers)
 
     def advice(self, found: Outcome, told: tuple[Reason, ...], near: tuple[WhatIf, ...], workers: Workers) -> Advice:
         """The outcome in a user's words."""
         settings = options_changed(found.present, found.settings)
         predictions = workers.map([("predicted", each) for each in ({}, settings)[: 1 + bool(settings)]])
-        producers = self.load.producers  # closed forms are of one
         shown = {"present": found.present, "defaults": found.defaults, "best": found.best}
         loss = found.loss if found.loss > 0 else 1.0
         return Advice(
@@ -272,7 +281,7 @@ class Question:
             gains={name: (gain.mean / loss, gain.error / loss) for name, gain in found.gains.items()},
             trials={each.name: each.figures for each in found.trials},
             front=tuple(
-                (options_of(each.settings), each.figures.p99, producers * each.figures.requests, each.figures.memory)
+                (options_of(each.settings), each.figures.p99, each.figures.requests, each.figures.memory)
                 for each in found.front
             ),
             what_if=near,
@@ -301,10 +310,9 @@ class Question:
         if variation.outage is not None:
             brokers = brokers.with_outages(self.brokers.outages[variation.outage])
             seconds = span(load, brokers)
-        options = {**self.given, **options_of(settings)}
-        found = predict(
-            load, options, brokers=brokers, costs=self.costs, stalls=self.stalls, seed=seed, seconds=seconds
-        )
+        options = checked_settings({**self.given, **options_of(settings)})
+        costs = self.costs or Costs()
+        found = fleets.predicted(load, brokers, options, costs=costs, stalls=self.stalls, seed=seed, seconds=seconds)
         return Figures(
             p50=found.latency.p50,
             p99=found.latency.p99,
@@ -312,7 +320,7 @@ class Question:
             memory=found.pool.peak,
             bytes=found.bytes_s,
             cpu=1000 * found.cpu,
-            lost=found.lost + found.backlog,
+            lost=(found.lost + found.backlog) * found.fleet.producers / found.fleet.simulated,
             hold=found.longest_hold_ms,
         )
 

@@ -159,6 +159,8 @@ def load_of(load: Workload, topic: str, partitions: int) -> Workload:
         raise TuneError(f"the load has {len(load.topics)} topics; a check sends to one")
     if load.producers > 1:
         raise TuneError(f"the load has {load.producers} producers; a check is made with one")
+    if any(stream.batch_rows > 1 for stream in load.streams):
+        raise TuneError("the load has batch_rows; a check sends single records")
     ((name, count),) = load.topics
     if count != partitions:
         raise TuneError(f"topic {topic} has {partitions} partitions; topic {name} of the load has {count}")

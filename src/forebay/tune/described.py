@@ -39,7 +39,8 @@ def _stream(stream: Stream) -> str:
     burst = "" if stream.burst is None else f" for {stream.burst.on_ms:g} ms, none for {stream.burst.off_ms:g} ms"
     keys = "" if stream.keys is None else f", {stream.keys.count:,} keys"
     where = "" if stream.topic is None else f", to {stream.topic}"
-    return f"{rate}{burst}, values of {_sizes(stream.sizes)}{keys}{where}"
+    tables = "" if stream.batch_rows == 1 else f" in tables of {stream.batch_rows:,}"
+    return f"{rate}{tables}{burst}, values of {_sizes(stream.sizes)}{keys}{where}"
 
 
 def _sizes(sizes: Sizes) -> str:

@@ -34,6 +34,7 @@ STREAM = (
     "callers",
     "think_ms",
     "callbacks",
+    "batch_rows",
 )
 BROKER = (
     "rtt_ms",
@@ -71,6 +72,7 @@ topics = {orders = 12}       # partitions by topic
 # burst = {on_ms = 200, off_ms = 800}
 # producers = 1
 # threads = 1                # that send
+# batch_rows = 1000          # they hand over tables of so many rows, with send_batch
 # compression = {ratio = 0.3}
 
 [cluster]
@@ -167,6 +169,22 @@ def _document(path: Path) -> Document:
         settings=checked_settings(settings),
         client=tables["client"],
     )
+
+
+def read_cluster(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The table ``[cluster]`` of a file, which need not describe a load.
+
+    Raises:
+        ConfigError: no such file, no TOML, or an unknown key; its text begins with the file.
+    """
+
+    def cluster() -> Mapping[str, Any]:
+        file = Path(path)
+        values = _toml(file)
+        known(values, tuple(ALLOWED), "the file")
+        return _cluster(_table(values, "cluster", file.parent), file)
+
+    return in_file(path, cluster)
 
 
 def _cluster(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

@@ -152,6 +152,8 @@ class Recorder:
         self.retries: int = 0
         self.sent: int = 0
         self.acknowledged: int = 0
+        self.in_time: int = 0
+        """Records that were acknowledged while the load came."""
         self.refused: int = 0
         self.failed: Counter[str] = Counter()
         """Failed records by the phase in which their time ran out, or by the error."""
@@ -253,6 +255,8 @@ class Recorder:
             return
         self.acknowledged += count
         done = self._clock.now()
+        if done < self._span[1]:
+            self.in_time += count
         times = entry.times
         micros = [int((done - at) * 1000) for at in times]
         if entry.late:

@@ -25,6 +25,10 @@ VERSION = 1
 ONE_SEED = "one seed was run, so no interval is known"
 LEAST_ABOVE = 30
 """Records above a p99 of which it is not chance where it is."""
+BUSY = 0.9
+"""Share of the handlers' time from which on a node may get more than it can do."""
+GROWS = 1.25
+"""So many times the latency near the beginning lie the records behind at the end, where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,21 @@ class OutagePrediction:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetPrediction:
+    """The producers of the load, and how many of them are simulated: the others are a field of their requests.
+
+    Rates are of all producers.  Records and batches that are counted are those of the simulated ones.
+    """
+
+    producers: int
+    simulated: int
+    above_capacity: tuple[int, ...]
+    """Nodes that get more than their handlers can do, so that latencies grow for as long as the load comes."""
+    served: int | None = None
+    """Where there are such nodes: a number of producers that they would serve."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """What settings give for a load, by the model."""
 
@@ -134,6 +153,7 @@ class Prediction:
     distribution: tuple[tuple[float, int], ...]
     """The latency: upper bound (ms) and count."""
     assumptions: tuple[str, ...]
+    fleet: FleetPrediction
     doubts: tuple[str, ...] = ()
     """Why it is to be trusted less, beside what it assumes."""
     intervals: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
@@ -147,7 +167,7 @@ class Prediction:
     @property
     def served(self) -> bool:
         """Whether every record came through, and callers kept up with the load."""
-        return not self.lost and self.backlog <= max(10, self.sent // 100)
+        return not self.lost and not self.fleet.above_capacity and self.backlog <= max(10, self.sent // 100)
 
     def figures(self) -> dict[str, float]:
         """What a Goal looks at, by its names."""
@@ -155,7 +175,7 @@ class Prediction:
             "p50_ms": self.latency.p50,
             "p99_ms": self.latency.p99,
             "memory": self.pool.peak,
-            "lost": self.lost,
+            "lost": self.lost * self.fleet.producers / self.fleet.simulated,
             "hold_ms": self.longest_hold_ms,
             "requests": self.requests_s,
             "latency": self.latency.p99,
@@ -195,24 +215,33 @@ def joined(runs: Sequence[Prediction], load: Workload, costs: Costs, stalls: Sta
     spans = {name: [figure(each) for each in runs] for name, figure in INTERVALS.items() if len(runs) > 1}
     return dataclasses.replace(
         runs[0],
-        assumptions=_assumptions(load, costs, stalls),
+        assumptions=_assumptions(load, costs, stalls, runs[0].fleet.simulated),
         doubts=doubts if spans else (*doubts, ONE_SEED),
         intervals={name: (min(span), max(span)) for name, span in spans.items()},
     )
 
 
 def prediction_of(
-    found: Recorder, load: Workload, brokers: Brokers, settings: Mapping[str, Any], *, costs: Costs, seed: int
+    found: Recorder,
+    load: Workload,
+    brokers: Brokers,
+    settings: Mapping[str, Any],
+    *,
+    costs: Costs,
+    seed: int,
+    simulated: int,
 ) -> Prediction:
-    """What a run said; ``joined`` adds what is assumed."""
-    seconds = found.seconds
+    """What a run of so many simulated producers said of all that the load has; ``joined`` adds what is assumed."""
+    # As if for a longer time, each of the simulated ones did what they all do.
+    seconds = found.seconds * simulated / load.producers
     nodes = found.nodes.values()
+    each_node = _nodes(found, brokers, seconds)
     batches, records = (sum(getattr(node, name) for node in nodes) for name in ("batches", "records"))
     requests = sum(node.requests for node in nodes)
     return Prediction(
         version=VERSION,
         seed=seed,
-        seconds=seconds,
+        seconds=found.seconds,
         load=tuple(text for _, text in described(load, brokers)),
         settings=dict(settings),
         latency=Times.of(found.from_due),
@@ -225,20 +254,30 @@ def prediction_of(
         batches_a_request=_ratio(batches, requests),
         causes={cause: _ratio(found.causes[cause], batches) for cause in CAUSES},
         pool=_pool(found),
-        nodes=_nodes(found, brokers),
-        sent=found.sent,
-        acknowledged=found.acknowledged,
-        failed=dict(sorted(found.failed.items())),
-        refused=found.refused,
-        backlog=found.backlog,
-        holds=len(found.holds),
-        longest_hold_ms=round(max(found.holds, default=0.0), 3),
-        retries=found.retries,
-        cpu=_ratio(found.cpu_ms + found.sent * costs.record, load.producers * seconds * 1000),
+        nodes=each_node,
+        **_totals(found),
+        cpu=_ratio(found.cpu_ms + found.sent * _record_ms(load, costs), simulated * found.seconds * 1000),
         outages=_outages(found, brokers),
         distribution=tuple(found.from_due.buckets()),
         assumptions=(),
+        fleet=FleetPrediction(load.producers, simulated, _above_capacity(found, each_node)),
     )
+
+
+def _totals(found: Recorder) -> dict[str, Any]:
+    """What was counted."""
+    return {
+        **{name: getattr(found, name) for name in ("sent", "acknowledged", "refused", "backlog", "retries")},
+        "failed": dict(sorted(found.failed.items())),
+        "holds": len(found.holds),
+        "longest_hold_ms": round(max(found.holds, default=0.0), 3),
+    }
+
+
+def _record_ms(load: Workload, costs: Costs) -> float:
+    """What a record takes of its caller's time, on average."""
+    of_rows = sum(stream.mean_rate for stream in load.streams if stream.batch_rows > 1) / load.rate
+    return of_rows * costs.row + (1 - of_rows) * costs.record
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -249,20 +288,29 @@ def _pool(found: Recorder) -> PoolPrediction:
     return PoolPrediction(found.memory, found.pool_peak, round(sum(found.pool) / POINTS), tuple(found.pool))
 
 
-def _nodes(found: Recorder, brokers: Brokers) -> tuple[NodePrediction, ...]:
+def _nodes(found: Recorder, brokers: Brokers, seconds: float) -> tuple[NodePrediction, ...]:
     return tuple(
         NodePrediction(
             node=number,
-            requests_s=round(node.requests / found.seconds, 3),
-            bytes_s=round(node.size / found.seconds, 1),
-            records_s=round(node.records / found.seconds, 1),
-            busy=_ratio(node.busy_ms, brokers.nodes[number - 1].handlers * found.seconds * 1000),
+            requests_s=round(node.requests / seconds, 3),
+            bytes_s=round(node.size / seconds, 1),
+            records_s=round(node.records / seconds, 1),
+            busy=min(1.0, _ratio(node.busy_ms, brokers.nodes[number - 1].handlers * seconds * 1000)),
             answer=Times.of(node.latency),
             throttled_ms=node.throttled_ms,
             memory=node.memory,
         )
         for number, node in found.nodes.items()
     )
+
+
+def _above_capacity(found: Recorder, nodes: Sequence[NodePrediction]) -> tuple[int, ...]:
+    # Longest latencies after the start, against the time by which acknowledgements are late at the end: as long as a
+    # node keeps up, however busy it is, it is no longer.
+    early = sorted(ms for ms in found.slowest[POINTS // 16 : POINTS // 8] if ms)
+    behind_ms = 1000 * found.seconds * (1 - found.in_time / max(1, found.sent + found.backlog))
+    grows = bool(early) and behind_ms > GROWS * early[len(early) // 2]
+    return tuple(node.node for node in nodes if node.busy >= BUSY) if grows else ()
 
 
 def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
@@ -284,9 +332,12 @@ def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
     return tuple(told)
 
 
-def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None) -> tuple[str, ...]:
+def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated: int) -> tuple[str, ...]:
     said = ["one connection of a producer is served one request at a time"]
     said.append((stalls or NO_STALLS).described())
+    if simulated < load.producers:
+        others = load.producers - simulated
+        said.insert(0, f"the requests of {others:,} producers are those of {simulated} that ran, at other times")
     if costs.switch:
         said.append(f"the sender waits up to {costs.switch:g} ms for the interpreter's lock, because a thread computes")
     if load.trace is not None:

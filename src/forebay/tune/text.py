@@ -72,7 +72,8 @@ def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[s
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
     yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
     several = "; in brackets what other seeds gave" if found.intervals else ""
-    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records, seed {found.seed}{several}"
+    of = "" if found.fleet.simulated == found.fleet.producers else f" of {counted(found.fleet.simulated, 'producer')}"
+    yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records{of}, seed {found.seed}{several}"
 
 
 def _latency(found: Prediction) -> Iterator[str]:
@@ -135,6 +136,12 @@ def _trouble(found: Prediction) -> Iterator[str]:
         yield f"{'lost':<10}{counted(found.lost, 'record')}: {reasons}"
     if found.backlog:
         yield f"{'backlog':<10}{counted(found.backlog, 'record')} not sent in time, because callers were held"
+    if found.fleet.above_capacity:
+        nodes = ", ".join(map(str, found.fleet.above_capacity[:MOST_NODES]))
+        more = " and others" if len(found.fleet.above_capacity) > MOST_NODES else ""
+        yield f"{'capacity':<10}node {nodes}{more}: more comes than the handlers can do, and latencies grow for as long"
+    if found.fleet.served is not None:
+        yield f"{'':<10}the nearest that is served: {counted(found.fleet.served, 'producer')} of this kind"
     if not found.served:
         yield f"{'':<10}the load is not served by these settings"
 

@@ -48,19 +48,16 @@ def what_if(
     settings: Settings,
     looked_at: Sequence[Settings],
     outages: Sequence[Outage] = (),
-    *,
-    producers: int = 1,
 ) -> tuple[WhatIf, ...]:
     """The proposed settings, and each neighbour of them.
 
     Args:
         settings: as they are proposed.
         looked_at: of the search; an option's next value is taken from there.
-        producers: that send alike; closed forms are of one.
     """
-    found = [_row("", settings, estimate(settings), outages, producers)]
+    found = [_row("", settings, estimate(settings), outages)]
     for field, other in neighbours(settings, looked_at, outages):
-        found.append(_row(OPTIONS[field], other, estimate(other), outages, producers))
+        found.append(_row(OPTIONS[field], other, estimate(other), outages))
     return tuple(found)
 
 
@@ -88,7 +85,7 @@ def neighbours(
             yield "delivery_timeout_ms", replace(settings, delivery_timeout_ms=timeout)
 
 
-def _row(option: str, settings: Settings, found: Estimate, outages: Sequence[Outage], producers: int) -> WhatIf:
+def _row(option: str, settings: Settings, found: Estimate, outages: Sequence[Outage]) -> WhatIf:
     held = max((through(each, found, settings).held for each in outages), default=0.0)
     timeout = delivery_timeout_for(found, settings, outages)
     return WhatIf(
@@ -96,8 +93,8 @@ def _row(option: str, settings: Settings, found: Estimate, outages: Sequence[Out
         value=options_of(settings)[option] if option else "",
         p50_ms=_number(found.latency.p50),
         p99_ms=_number(found.latency.p99),
-        requests_s=round(found.requests * producers, 3),
-        bytes_s=round(found.bytes * producers, 1),
+        requests_s=round(found.requests, 3),
+        bytes_s=round(found.bytes, 1),
         memory=_number(memory_for(found, settings, outages)),
         held_ms=_number(held) if found.pool <= settings.buffer_memory else None,
         expires=bool(outages) and timeout > settings.delivery_timeout_ms,

@@ -153,6 +153,8 @@ class Stream:
     think_ms: float = 0.0
     callbacks: bool = False
     """Each record has a callback of its own, which takes memory of ``buffer.memory``, too."""
+    batch_rows: int = 1
+    """More than 1: the records come as tables of so many rows, each by a call of ``send_batch``."""
 
     def __post_init__(self) -> None:
         _set(self, "rate", _rate(self.rate))
@@ -165,6 +167,7 @@ class Stream:
         number("think_ms", self.think_ms, 0, 3_600_000)
         if not isinstance(self.callbacks, bool):
             raise refused("callbacks", self.callbacks, "true or false")
+        whole("batch_rows", self.batch_rows, 1, 10_000_000)
         _set(self, "burst", _burst(self.burst))
         _set(self, "partitions", tuple(number("partitions share", share, 0) for share in self.partitions))
         if self.partitions and sum(self.partitions) <= 0:
@@ -180,7 +183,7 @@ class Stream:
     def mean_rate(self) -> float:
         """Records a second: of steps the highest, because memory and brokers have to stand that."""
         if self.callers == "closed":
-            return self.threads * 1000 / self.think_ms
+            return self.threads * self.batch_rows * 1000 / self.think_ms
         top = self.rate if isinstance(self.rate, float) else max(rate for _second, rate in self.rate)
         return top if self.burst is None else top * self.burst.on_ms / (self.burst.on_ms + self.burst.off_ms)
 
@@ -309,6 +312,12 @@ class Workload:
         trace = None if self.trace is None else self.trace.scaled(factor)
         return type(self)(
             streams, topics=self.topics, producers=self.producers, compression=self.compression, trace=trace
+        )
+
+    def of_producers(self, count: int) -> Self:
+        """The same load of each of so many producers."""
+        return type(self)(
+            self.streams, topics=self.topics, producers=count, compression=self.compression, trace=self.trace
         )
 
 

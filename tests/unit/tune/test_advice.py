@@ -100,10 +100,27 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
         quick(Workload(rate=100), settings=settings)
 
 
+def test_a_fleet_is_told_to_spare_its_brokers() -> None:
+    """Without linger 60 producers keep both handlers of each node busy all of the time."""
+    load = Workload(rate=100, sizes=100, topics={"t": 4}, producers=60)
+    brokers = Brokers.alike(2, fixed_ms=1, handlers=2)
+    found = quick(load, Goal(p99_ms=60), brokers=brokers, settings={"linger.ms": 0})
+    assert found.verdict == "change" and found.met
+    assert float(found.settings["linger.ms"]) > 0
+    assert (found.present.fleet.producers, found.present.fleet.simulated) == (60, 4)
+    assert max(node.busy for node in found.present.nodes) > 0.9
+    assert max(node.busy for node in found.proposed.nodes) < 0.8
+    assert found.figures["best"].requests < found.figures["present"].requests
+    fewest = min(requests for _settings, _p99, requests, _memory in found.front)
+    assert fewest > 60, "those of all producers"
+
+
 def test_runs_are_shorter_where_more_records_come() -> None:
     slow, fast = effort_for(Workload(rate=100)), effort_for(Workload(rate=100_000))
     assert (slow.first_seconds, slow.last_seconds) == (5.0, 20.0)
     assert (fast.first_seconds, fast.last_seconds, fast.trial_seconds) == (0.5, 2.0, 1.0)
+    fleet = effort_for(Workload(rate=1000, producers=104))
+    assert fleet.first_seconds == pytest.approx(6 / 5)
 
 
 def test_what_is_done_is_told() -> None:

@@ -206,6 +206,7 @@ def test_the_load_under_the_topics_name() -> None:
     [
         (Workload(rate=1, topics={"a": 3, "b": 3}), "the load has 2 topics; a check sends to one"),
         (Workload(rate=1, topics={"a": 3}, producers=4), "the load has 4 producers; a check is made with one"),
+        (Workload(rate=1, topics={"a": 3}, batch_rows=9), "the load has batch_rows; a check sends single records"),
         (Workload(rate=1, topics={"a": 5}), "topic real has 3 partitions; topic a of the load has 5"),
     ],
 )

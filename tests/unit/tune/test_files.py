@@ -8,7 +8,7 @@ import pytest
 
 from forebay.errors import ConfigError
 from forebay.tune.brokers import Brokers
-from forebay.tune.files import TEMPLATE, checked_settings, read
+from forebay.tune.files import TEMPLATE, checked_settings, read, read_cluster
 from forebay.tune.goal import Goal
 from forebay.tune.workload import Cycle, Keys, Mix, Workload
 
@@ -113,6 +113,19 @@ def test_what_is_refused_and_how(tmp_path: Path, text: str, said: str) -> None:
     assert said in refusal.value.message
     assert refusal.value.message.startswith(f"{path}: ")
     assert "\n" not in refusal.value.message
+
+
+def test_a_cluster_alone_or_that_of_a_load(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    for text in ("[cluster]\nnodes = 3\n", "[load]\nrate = 1\n[cluster]\nnodes = 3\n"):
+        path.write_text(text, encoding="utf-8")
+        assert read_cluster(path) == {"nodes": 3}
+    (tmp_path / "b.toml").write_text('[cluster]\nfile = "a.toml"\n', encoding="utf-8")
+    path.write_text("[cluster]\nnodes = 4\n", encoding="utf-8")
+    assert read_cluster(tmp_path / "b.toml") == {"nodes": 4}
+    path.write_text("[cluster]\nnods = 4\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"a.toml: .*nods"):
+        read_cluster(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

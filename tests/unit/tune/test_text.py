@@ -66,6 +66,22 @@ def test_bursts_and_closed_callers() -> None:
     assert "2 threads, 5 ms between calls, values of 100 B" in text(closed, {}, Brokers(), Goal())
 
 
+def test_a_fleet_and_what_is_too_much_for_its_brokers() -> None:
+    load = Workload(rate=40, sizes=50_000, producers=200, topics={"t": 8})
+    brokers = Brokers.alike(2, fixed_ms=0.5, per_mib_ms=20, handlers=2)
+    found = prediction_text(predict(load, brokers=brokers, seconds=5), load, brokers, Goal())
+    assert "records of 4 producers, seed 1" in found and "2 nodes, 200 producers" in found
+    assert "capacity  node 1, 2: more comes than the handlers can do" in found
+    assert re.search(r"the nearest that is served: \d+ producers of this kind\n", found)
+    assert "the load is not served by these settings" in found
+    assert "the requests of 196 producers are those of 4 that ran, at other times" in found
+
+
+def test_tables_are_named() -> None:
+    load = Workload(rate=1000, batch_rows=250)
+    assert "1,000 records/s in tables of 250, values of 100 B" in text(load, {}, Brokers(), Goal())
+
+
 def advice_of(load: Workload, goal: Goal, brokers: Brokers | None = None, **more: Any) -> str:
     brokers = brokers or Brokers()
     effort = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)

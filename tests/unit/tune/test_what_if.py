@@ -68,8 +68,3 @@ def test_an_outage_says_whether_send_is_held_and_records_expire() -> None:
 def test_more_than_the_brokers_take_has_no_latency() -> None:
     row = what_if(lambda settings: of_load(settings, 1e9), OWN, LOOKED_AT)[0]
     assert row.p50_ms is None and row.p99_ms is None
-
-
-def test_closed_forms_are_of_one_producer() -> None:
-    (one, *_), (many, *_) = (what_if(of_load, OWN, LOOKED_AT, producers=count) for count in (1, 7))
-    assert abs(many.requests_s - 7 * one.requests_s) < 0.01 and many.p99_ms == one.p99_ms

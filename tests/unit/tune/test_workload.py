@@ -29,6 +29,8 @@ def test_rates_of_steps_bursts_and_closed_callers() -> None:
     assert stream(rate=[[0, 500], [60, 8000]]).last_step == 60
     assert stream(rate=1000, burst={"on_ms": 200, "off_ms": 800}).mean_rate == 200
     assert stream(callers="closed", think_ms=10, threads=4).mean_rate == 400
+    assert stream(callers="closed", think_ms=10, threads=4, batch_rows=50).mean_rate == 20_000
+    assert stream(rate=1000, batch_rows=50).mean_rate == 1000
     assert Workload([Stream(rate=3), Stream(rate=4)]).rate == 7
 
 
@@ -49,6 +51,7 @@ def test_more_of_the_same() -> None:
     assert more.streams[2].think_ms == 2.5
     assert more.rate == 2 * load.rate
     assert more.scaled(0.5) == load
+    assert load.of_producers(9).producers == 9 and load.of_producers(9).of_producers(2) == load
     with pytest.raises(ConfigError, match="factor is 0"):
         load.scaled(0)
 

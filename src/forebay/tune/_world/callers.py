@@ -6,7 +6,7 @@ import random
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import accumulate, cycle
+from itertools import accumulate, chain, cycle, islice, repeat
 from typing import Any, Protocol
 
 from forebay._runtime.ticket import Ticket
@@ -48,7 +48,7 @@ class Producer(Protocol):
 
 
 def due_times(stream: Stream, chance: random.Random, begin: float, end: float) -> Iterator[float]:
-    """When the records of a stream are due, in ms from ``begin`` to ``end``."""
+    """When the records of a stream are due, or its tables, in ms from ``begin`` to ``end``."""
     draw: Callable[[float], float] = chance.expovariate if stream.arrivals == "poisson" else _interval
     for start, stop, rate in _stretches(stream, begin, end):
         if rate <= 0:
@@ -64,19 +64,20 @@ def _interval(rate: float) -> float:
 
 
 def _stretches(stream: Stream, begin: float, end: float) -> Iterator[tuple[float, float, float]]:
-    """From, to, and the rate (records/ms) between; without memory, so a stretch may be cut anywhere."""
+    """From, to, and the rate (records or tables a ms) between; without memory, so a stretch may be cut anywhere."""
+    per_ms = 1000 * stream.batch_rows
     steps = ((0.0, stream.rate),) if isinstance(stream.rate, float) else stream.rate
     for number, (second, rate) in enumerate(steps):
         start = begin + 1000 * second
         stop = min(begin + 1000 * steps[number + 1][0] if number + 1 < len(steps) else end, end)
         if stream.burst is None:
-            yield start, stop, rate / 1000
+            yield start, stop, rate / per_ms
             continue
         period = stream.burst.on_ms + stream.burst.off_ms
         count = int((start - begin) // period)
         while begin + count * period < stop:
             on = begin + count * period
-            yield max(on, start), min(on + stream.burst.on_ms, stop), rate / 1000
+            yield max(on, start), min(on + stream.burst.on_ms, stop), rate / per_ms
             count += 1
 
 
@@ -148,6 +149,8 @@ def records(stream: Stream, topics: tuple[str, ...], seed: str, begin: float, en
     if stream.partitions:
         partition = partitions(stream.partitions, chances["partition"])
     due = cycle((begin,)) if stream.callers == "closed" else due_times(stream, chances["due"], begin, end)
+    if stream.batch_rows > 1:
+        due = chain.from_iterable(repeat(at, stream.batch_rows) for at in due)
     return zip(due, topic, value, key, partition, strict=False)
 
 
@@ -284,3 +287,40 @@ class Caller(Ticket):
             self._shift_ms += now - self.held_since
         self.held_since = None
         self._agenda.at(self._take(now + self._costs[0] + extra_ms + (self._think_ms or 0.0)), self._go)
+
+
+class TableCaller(Caller):
+    """A thread that hands over tables with ``send_batch``; of those of a stream, who is free takes the next one whole.
+
+    The rows of a table are sent one after the other, as records are.
+
+    Args:
+        rows: of a table.
+        think_ms: of a closed caller, from the end of a table to the next one.
+        record_ms: what a row takes.
+    """
+
+    def __init__(
+        self, producer: Producer, source: Iterator[Record], *, rows: int, think_ms: float | None, **more: Any
+    ) -> None:
+        super().__init__(producer, source, think_ms=None if think_ms is None else 0.0, **more)
+        self._rows = rows
+        self._table: Iterator[Record] = iter(())
+        self._pause_ms = think_ms or 0.0
+
+    def _take(self, free_at: float) -> float:
+        row = next(self._table, None)
+        if row is None:
+            begun = self.record is not None
+            self._table = iter([*islice(self._source, self._rows)])
+            row = next(self._table, None)
+            free_at += self._pause_ms if begun else 0.0
+        self.record = row
+        if row is None:
+            return self._end
+        return free_at if self._think_ms is not None or row[0] < free_at else row[0]
+
+    def left(self) -> int:
+        """As ``Caller.left``."""
+        rest = sum(1 for _row in self._table) if self._think_ms is None else 0
+        return rest + super().left()

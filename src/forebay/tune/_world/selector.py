@@ -106,6 +106,8 @@ class EventSelector(Selector):
     def __init__(self, clock: ManualClock, services: dict[int, Any]) -> None:
         super().__init__()
         self.clock = clock
+        self.number: int = 0
+        """Of the producer."""
         self.on_news: Callable[[], None] = _nothing
         """Called when the producer would be woken: by an answer, a connection, or ``wakeup``."""
         self.on_requests: Callable[[], None] = _nothing

@@ -13,6 +13,7 @@ from forebay._protocol.versions import ApiKey
 from forebay.model import Node
 from forebay.tune._world import peer
 from forebay.tune._world.agenda import Agenda
+from forebay.tune._world.field import Field, NodeField, Notes
 from forebay.tune._world.peer import PRODUCE, Part, PartAnswer, Request, TopicAnswer
 from forebay.tune._world.selector import Link
 from forebay.tune.brokers import Broker, Brokers, Outage
@@ -47,6 +48,8 @@ class Cluster:
         topics: partitions by name; the nodes lead them in turn.
         seed: of everything that is random here.
         leaders: of each topic's partitions, if they do not lead in turn.
+        field: the producers that are not simulated.
+        notes: get each produce request.
     """
 
     def __init__(
@@ -58,9 +61,13 @@ class Cluster:
         watcher: Watcher,
         *,
         leaders: Mapping[str, Sequence[int]] | None = None,
+        field: Field | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.agenda = agenda
         self.watcher = watcher
+        self.notes = notes
+        self._field = field
         self.nodes = {
             number: NodeService(self, number, broker, random.Random(f"{seed} node {number}"))
             for number, broker in enumerate(brokers.nodes, 1)
@@ -99,8 +106,12 @@ class Cluster:
             if outage.kind == "not_leader":
                 self.agenda.at(min(begin + outage.election_ms, over), self._elect, outage)
                 self.agenda.at(over, self._return_lead, outage)
+        if self.notes is not None:
+            self.notes.begin(at, end)
         for node in self.nodes.values():
             node.begin_others(end)
+            if self._field is not None and self._field.count:
+                node.begin_field(self._field, len(self.nodes), (at, end))
 
     def _elect(self, outage: Outage) -> None:
         """Other nodes take over what the node leads, in turn."""
@@ -157,11 +168,11 @@ class Cluster:
 class Waiting:
     """A request on its way through a node."""
 
-    __slots__ = ("busy_ms", "parts", "request", "sent", "wants_answer")
+    __slots__ = ("busy_ms", "came", "parts", "request", "sent", "wants_answer")
 
     def __init__(self, request: Request, sent: float) -> None:
         self.request = request
-        self.sent = sent
+        self.sent = self.came = sent
         self.busy_ms = 0.0
         self.wants_answer = True
         self.parts: list[Part] = []
@@ -179,6 +190,7 @@ class NodeService:
         self.fenced = False
         """The cluster knows that it is away."""
         self.silences: list[tuple[float, float]] = []
+        self.field: NodeField | None = None
         self._agenda = cluster.agenda
         self._chance = chance
         self._handlers = [0.0] * broker.handlers
@@ -204,14 +216,20 @@ class NodeService:
 
     def go_away(self) -> None:
         """Its connections break, and it accepts none."""
-        self.away = True
+        self._set_away(True)
         links, self._links = self._links, {}
         for link in links.values():
             link.reset()
 
     def come_back(self) -> None:
         """It accepts connections again."""
-        self.away = False
+        self._set_away(False)
+
+    def _set_away(self, away: bool) -> None:
+        if self.field is not None:
+            self.field.advance(self._now())
+            self.field.away = away
+        self.away = away
 
     # -- requests ----------------------------------------------------------------------------------------
 
@@ -230,6 +248,7 @@ class NodeService:
     def _arrive(self, link: Link, waiting: Waiting) -> None:
         if not link.open:
             return
+        waiting.came = self._now()
         if link.busy:
             link.line.append(waiting)
         else:
@@ -246,12 +265,17 @@ class NodeService:
         acks, waiting.parts = peer.parts_of(waiting.request)
         waiting.wants_answer = acks != 0
         waiting.busy_ms = self.broker.service_ms(waiting.request.size) * self._factor()
+        if self.cluster.notes is not None:
+            size = waiting.request.size
+            self.cluster.notes.add(self.number, link.selector.number, waiting.came, waiting.busy_ms, size)
         end = self._take_handler(now, waiting.busy_ms)
         if acks == -1:
             end += self.broker.replication_ms
         self._agenda.at(end, self._finish, link, waiting)
 
     def _take_handler(self, now: float, busy_ms: float) -> float:
+        if self.field is not None:
+            self.field.advance(now)
         free = self._handlers[0]
         end = self._awake(free if free > now else now) + busy_ms
         heapq.heapreplace(self._handlers, end)
@@ -309,6 +333,13 @@ class NodeService:
     def _factor(self) -> float:
         sigma = self.broker.jitter
         return self._chance.lognormvariate(-sigma * sigma / 2, sigma) if sigma else 1.0
+
+    def begin_field(self, field: Field, nodes: int, span: tuple[float, float]) -> None:
+        """Requests of the field come in this time, from and to; ``nodes``: in the cluster."""
+        awake = self._awake if self.silences else None
+        self.field = NodeField(
+            field, self.number, nodes, self.broker, self._handlers, chance=self._chance, span=span, awake=awake
+        )
 
     def begin_others(self, end: float) -> None:
         """Requests of producers that are not simulated come until ``end``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -28,8 +28,9 @@ from forebay.config import ProducerConfig
 from forebay.producer._path import SendPath
 from forebay.tune._checks import TuneError
 from forebay.tune._world.agenda import Agenda
-from forebay.tune._world.callers import Caller, records
+from forebay.tune._world.callers import Caller, TableCaller, records
 from forebay.tune._world.costs import Costs, RatioCompressor
+from forebay.tune._world.field import Field, Notes
 from forebay.tune._world.selector import EventSelector
 from forebay.tune._world.service import Cluster
 from forebay.tune._world.stalling import Stalling
@@ -264,6 +265,8 @@ class World:
         settings: of each producer, by Kafka's names, as ``files.checked_settings`` gives them.
         seed: of everything that is random.
         stalls: of each producer's machine; None: it never stalls.
+        field: producers beside those of the load, which are not simulated.
+        notes: get what the brokers are asked, for the field of another run.
     """
 
     def __init__(
@@ -275,6 +278,8 @@ class World:
         costs: Costs,
         seed: int,
         stalls: Stalls | None = None,
+        field: Field | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.load = load
         self.costs = costs
@@ -285,13 +290,17 @@ class World:
         config = _config(settings, ["127.0.0.1:9092"])
         self.recorder = Recorder(self.clock, config, range(1, len(brokers.nodes) + 1))
         leaders = None if load.trace is None else load.trace.homes(len(brokers.nodes))
-        self.cluster = Cluster(self.agenda, brokers, load.topics, f"{seed}", self.recorder, leaders=leaders)
-        config = _config(settings, self.cluster.bootstrap)
+        self.cluster = Cluster(
+            self.agenda, brokers, load.topics, f"{seed}", self.recorder, leaders=leaders, field=field, notes=notes
+        )
+        self.config = config = _config(settings, self.cluster.bootstrap)
         self.patience_ms = PATIENCE_MS + config["delivery.timeout.ms"] + config["max.block.ms"]
         self.producers = [
             SimulatedProducer(self, config, load, random.Random(f"{seed} producer {number}"), self.stalling(number))
             for number in range(load.producers)
         ]
+        for number, producer in enumerate(self.producers):
+            producer.selector.number = number
         self.callers: list[Caller] = []
         self._topics = tuple(name for name, _count in load.topics)
 
@@ -368,12 +377,15 @@ class World:
                 seed = f"{self.seed} stream {number} of producer {producer_number}"
                 source = records(stream, topics, seed, begin, end)
                 closed = stream.callers == "closed"
+                make: Callable[..., Caller] = partial(Caller, record_ms=self.costs.record)
+                if stream.batch_rows > 1:
+                    make = partial(TableCaller, record_ms=self.costs.row, rows=stream.batch_rows)
+                think_ms = stream.think_ms if closed else None
                 for _ in range(stream.threads):
-                    caller = Caller(
+                    caller = make(
                         producer,
                         source,
-                        think_ms=stream.think_ms if closed else None,
-                        record_ms=self.costs.record,
+                        think_ms=think_ms,
                         wake_ms=self.costs.wake,
                         end=end,
                         callbacks=stream.callbacks,

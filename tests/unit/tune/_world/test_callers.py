@@ -103,3 +103,9 @@ def test_callbacks_of_their_own_take_memory() -> None:
         return predict(load, {}, brokers=away, seconds=1).pool.peak
 
     assert peak(callbacks=True) > 1.5 * peak(callbacks=False)
+
+
+def test_the_rows_of_a_table_are_due_together() -> None:
+    wanted = stream(rate=100, batch_rows=20, arrivals="regular")
+    found = [record[0] for record in records(wanted, ("a",), "1", 0.0, 1000.0)]
+    assert found == [200.0] * 20 + [400.0] * 20 + [600.0] * 20 + [800.0] * 20

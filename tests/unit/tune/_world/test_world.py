@@ -215,3 +215,23 @@ def test_a_world_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(module.Simulation, match="have no outcome"):
         world.run(1)
     world.close()
+
+
+def test_tables_come_at_the_rate_of_their_records() -> None:
+    found, _world = run(Workload(rate=1000, batch_rows=100, **REGULAR), {"linger.ms": 5})
+    assert found.sent == 1900
+    assert found.nodes[1].batches == 19
+    assert found.from_due.quantile(1) == pytest.approx(5 + 3, abs=0.002)
+
+
+def test_a_closed_caller_hands_over_its_next_table_after_the_last_one() -> None:
+    load = Workload(callers="closed", think_ms=10, batch_rows=50, threads=2, topics={"orders": 1})
+    found, _world = run(load)
+    assert found.sent == pytest.approx(2 * 200 * 50, abs=200)
+
+
+def test_rows_of_tables_that_were_not_sent_are_counted() -> None:
+    load = Workload(rate=1000, sizes=10_000, batch_rows=100, **REGULAR)
+    found, _world = run(load, {"buffer.memory": 1 << 20}, Brokers.alike(1, bandwidth=1_000_000), seconds=5)
+    assert found.backlog > 3000
+    assert found.sent + found.backlog == 4900
