@@ -93,7 +93,8 @@ def spark(
         compression=None if ratio is None else Compression(ratio),
     )
     brokers = Brokers() if cluster is None else in_file(cluster, lambda: Brokers.of(read_cluster(cluster)))
-    found = spark_write(
+    costs = own_costs.kept(own_costs.cache_file(), own_costs.machine())
+    found = spark_write(table, brokers=brokers, costs=costs, seed=seed, busy=busy, trigger_s=trigger_s)
         table,
         brokers=brokers,
         costs=own_costs.kept(own_costs.cache_file(), own_costs.machine()),
