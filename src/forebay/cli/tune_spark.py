@@ -42,10 +42,11 @@ def told_by(job: Job) -> Told:
     # Spark's units are powers of two, with or without the b.
     unit = re.fullmatch(r"(\d+)([kmg])b?", given)
     trigger = None if job.stream is None else job.stream.trigger
+    keyed = not {"key", "partition"}.isdisjoint(job.mapping) or any(one.part == "key" for one in job.encodings)
     return Told(
         options=job.producer,
-        keyed="key" in job.mapping or any(one.part == "key" for one in job.encodings),
-        grouped=job.sink.repartition,
+        keyed=keyed,
+        grouped=keyed and job.sink.repartition,
         tasks=int(master[1]) if master else None,
         arrow_bytes=size(ARROW, f"{unit[1]} {unit[2]}iB" if unit else given),
         trigger_s=duration(trigger, "[stream] trigger") if trigger is not None and trigger[0].isdigit() else None,

@@ -44,7 +44,7 @@ class SparkTable:
     partitions: int = 12
     """Of the topic."""
     keyed: bool = False
-    """Each row has a key, which decides the partition."""
+    """Each row has a key or a partition, so that it may not go to any one."""
     grouped: bool = False
     """``forebay.spark.repartition`` has put the rows of a partition into one task."""
     rate: float | None = None

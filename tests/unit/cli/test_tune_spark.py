@@ -73,6 +73,15 @@ def test_the_command_line_replaces_what_a_job_says(tmp_path: Path, capsys: pytes
     assert (table["tasks"], table["keyed"], table["options"]) == (2, False, {"linger.ms": "3"})
 
 
+@pytest.mark.parametrize(
+    ("column", "keyed"), [('key = "id"', True), ('partition = "id"', True), ('timestamp = "id"', False)]
+)
+def test_rows_that_have_a_partition_may_be_in_tasks_by_it(tmp_path: Path, column: str, keyed: bool) -> None:
+    text = JOB.replace('key = "id"', column).replace("[producer]", "repartition = true\n[producer]")
+    told = tune_spark.told_by(load(job(tmp_path, text)))
+    assert (told.keyed, told.grouped) == (keyed, keyed)
+
+
 @pytest.mark.parametrize(("given", "size"), [("1m", 1 << 20), ("64kb", 1 << 16), ("2GB", 2 << 30), ("5000", 5000)])
 def test_sizes_as_spark_has_them(tmp_path: Path, given: str, size: int) -> None:
     conf = f'[spark.conf]\n"{tune_spark.ARROW}" = "{given}"\n'
