@@ -38,6 +38,7 @@ STYLE = """
 .numbers td:nth-child(n+2), .numbers th:nth-child(n+2) { text-align: right; }
 .numbers td:first-child, .numbers th { white-space: normal; min-width: 4rem; }
 .numbers td:first-child { min-width: 7rem; }
+@media (max-width: 600px) { .numbers td:first-child { overflow-wrap: anywhere; } }
 pre { padding: .6rem .8rem; border-radius: 6px; user-select: all; overflow-x: auto; }
 pre { background: color-mix(in srgb, currentColor 8%, transparent); }
 details { margin: .4rem 0; } summary { cursor: pointer; font-size: 13px; color: GrayText; }
