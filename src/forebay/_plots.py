@@ -297,7 +297,7 @@ def stacked(
     foot = 52 * len(values)
     for number, name in enumerate(names):
         shown.extend(_named(number, name, 0, foot + 18 + 18 * number))
-    return figure(title, unit, width, foot + 26 + 18 * len(names), shown, below=below)
+    return figure(title, unit, width, foot + 10 + 18 * len(names), shown, below=below)
 
 
 def columns(

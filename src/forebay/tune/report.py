@@ -15,7 +15,7 @@ from forebay._plots import NARROW, PAGE_STYLE, Mark, Series, area, lines, page, 
 
 Values = Mapping[str, Any]
 """An advice or a prediction, as ``dataclasses.asdict`` gives it."""
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 NEAR = 0.25
 """Share of ``buffer.memory`` that must be in use for its limit to be drawn: else the plot is flat."""
 FINE = 1.01
@@ -36,7 +36,9 @@ TRUST = (
 )
 STYLE = """
 .numbers td:nth-child(n+2), .numbers th:nth-child(n+2) { text-align: right; }
-.numbers td:first-child, .numbers th { white-space: normal; }
+.numbers td:first-child, .numbers th { white-space: normal; min-width: 4rem; }
+.numbers td:first-child { min-width: 7rem; }
+@media (max-width: 600px) { .numbers td:first-child { overflow-wrap: anywhere; } }
 pre { padding: .6rem .8rem; border-radius: 6px; user-select: all; overflow-x: auto; }
 pre { background: color-mix(in srgb, currentColor 8%, transparent); }
 details { margin: .4rem 0; } summary { cursor: pointer; font-size: 13px; color: GrayText; }
@@ -60,7 +62,7 @@ def advice_page(found: Values) -> str:
         _numbers(["", *(columns[name] for name in found["figures"])], _figures(found["figures"])),
         _reasons(found["reasons"]),
         _plots([_front(found, columns), *_of_runs(runs)]),
-        _what_if(found["what_if"]),
+        _what_if(found["what_if"], away=bool(found["present"]["outages"])),
         *_tables(runs),
         _trials(found["trials"]),
         _trust(found["present"], found["seed"], found["tried"]),
@@ -111,6 +113,8 @@ def _goal(goal: Values) -> str:
 def _verdict(found: Values) -> str:
     said = VERDICTS[found["verdict"]]
     block = "".join(f"{name}={value}\n" for name, value in found["settings"].items())
+    if found["verdict"] == "unmet" and not block:
+        said += " what is set today"
     text = f"<h2>{html.escape(said[0].upper() + said[1:])}</h2>"
     return f"{text}\n<pre>{html.escape(block)}</pre>" if block else text
 
@@ -209,18 +213,19 @@ def _distribution(runs: Mapping[str, Values]) -> str:
 
 
 def _longer(distribution: Sequence[tuple[float, int]]) -> list[tuple[float, float]]:
-    """(ms, percent of the records that take longer), only so many as can be told apart."""
+    """(ms, percent of the records that take longer) in steps, only so many as can be told apart.
+
+    The last step is that of the last record: there is no place for none on a logarithmic axis.
+    """
     total = sum(count for _, count in distribution)
     sums = accumulate(count for _, count in distribution)
     found: list[tuple[float, float]] = []
-    for (ms, _count), below in zip(distribution, sums, strict=True):
-        left = 100 * (total - below) / total
-        if ms <= 0 or left <= 0:
+    for (ms, count), below in zip(distribution, sums, strict=True):
+        before, left = (100 * (total - done) / total for done in (below - count, below))
+        if ms <= 0:
             continue
-        if not found:
-            found.append((ms, 100.0))  # all that were counted there take up to that long
-        if ms > found[-1][0] * FINE or left < found[-1][1] / FINE:
-            found.append((ms, left))
+        if not found or left == 0 or ms > found[-1][0] * FINE or left < found[-1][1] / FINE:
+            found += [(ms, before), (ms, max(left, 100 / total))]
     return found
 
 
@@ -244,6 +249,8 @@ def _pool(runs: Mapping[str, Values]) -> str:
     drawn, *_ = runs.values()
     limit = drawn["pool"]["limit"]
     near = drawn["pool"]["peak"] >= NEAR * limit
+    small = max(run["pool"]["peak"] for run in runs.values()) < MIB and not near
+    unit = KIB if small else MIB
     said = ", ".join(f"{label} {in_bytes(each)}" for label, each in limits.items())
     where = "the dashed line is that of the shaded run" if near else "too far above to be drawn"
     shaded = " Bands: a broker is away." if drawn["outages"] else ""
@@ -254,21 +261,22 @@ def _pool(runs: Mapping[str, Values]) -> str:
     return area(
         "Memory over time",
         "s",
-        f"MiB of the pool in use, the most in each part of the time. buffer.memory: {said}; {where}.{shaded}",
-        [Series(label, _over_time(run)) for label, run in runs.items()],
+        f"{'KiB' if small else 'MiB'} of the pool in use, the most in each part of the time. buffer.memory: {said}; "
+        f"{where}.{shaded}",
+        [Series(label, _over_time(run, unit)) for label, run in runs.items()],
         bands=[each["seconds"] for each in drawn["outages"]],
-        limit=limit / MIB if near else None,
+        limit=limit / unit if near else None,
         below=_numbers(["", "buffer.memory", "at most", "mean"], rows, folded="The figures"),
     )
 
 
-def _over_time(run: Values) -> list[tuple[float, float]]:
+def _over_time(run: Values, unit: int) -> list[tuple[float, float]]:
     values = run["pool"]["over_time"]
     width = run["seconds"] / max(1, len(values))
-    return [((at + 0.5) * width, value / MIB) for at, value in enumerate(values)]
+    return [((at + 0.5) * width, value / unit) for at, value in enumerate(values)]
 
 
-def _what_if(rows: Sequence[Values]) -> str:
+def _what_if(rows: Sequence[Values], *, away: bool) -> str:
     def ms(value: float | None, none: str) -> str:
         return none if value is None else f"{value:,.1f}"
 
@@ -280,17 +288,25 @@ def _what_if(rows: Sequence[Values]) -> str:
             f"{row['requests_s']:,.1f}",
             in_bytes(row["bytes_s"]),
             "more than there is" if row["memory"] is None else in_bytes(row["memory"]),
-            "always" if row["held_ms"] is None else f"{row['held_ms'] / 1000:,.1f} s" if row["held_ms"] else "no",
-            "yes" if row["expires"] else "no",
+            *(_in_outages(row) if away else ()),
         ]
         for row in rows
     ]
-    heads = ["", "p50, ms", "p99, ms", "requests/s", "bytes/s", "memory needed", "send held", "records expire"]
+    heads = ["", "p50, ms", "p99, ms", "requests/s", "bytes/s", "memory needed"]
+    heads += ["send held", "records expire"] if away else []
     about = (
         "Each option one step down and up, the others as they are proposed. All rows are estimates by closed forms, "
-        "the first one too, so compare them with each other. The last two columns are about the declared outages."
+        "the first one too, so compare them with each other."
     )
+    about += " The last two columns are about the declared outages." if away else ""
     return f'<h2>What if</h2>\n<p class="about">{about}</p>\n{_numbers(heads, shown)}'
+
+
+def _in_outages(row: Values) -> tuple[str, str]:
+    """Whether send is held, and records expire."""
+    held = row["held_ms"]
+    said = "always" if held is None else f"{held / 1000:,.1f} s" if held else "no"
+    return said, "yes" if row["expires"] else "no"
 
 
 def _tables(runs: Mapping[str, Values]) -> Iterator[str]:
@@ -307,7 +323,7 @@ def _tables(runs: Mapping[str, Values]) -> Iterator[str]:
         for each in run["outages"]
     ]
     if outages:
-        heads = ["", "outage", "memory at most", "over after its end by", "lost in the run", "longest hold in the run"]
+        heads = ["", "outage", "memory at most", "over after", "lost in the run", "longest hold in the run"]
         yield f"<h2>Outages</h2>\n{_numbers(heads, outages)}"
     nodes = [
         [

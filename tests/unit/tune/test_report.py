@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.tune import Advice, Brokers, Goal, Outage, Prediction, Workload, advise, predict
+from forebay.tune import Advice, Brokers, Goal, Outage, Prediction, Workload, advise, predict, report
 from forebay.tune.racing import Effort
 from forebay.tune.report import advice_page, prediction_page
 
@@ -100,6 +100,21 @@ def test_settings_that_are_left_have_one_run_and_nothing_to_copy() -> None:
     assert "Leave the settings as they are" in texts(root, "h2") and texts(root, "pre") == []
     assert any(text.startswith("Leave it: ") for text in texts(root, "p"))
     assert {row[0] for row in rows_below(root, "Brokers")} == {"today"}
+
+
+def test_the_distribution_goes_down_to_the_last_record() -> None:
+    """In steps, because many records may take the same time."""
+    found = report._longer([(1.0, 60), (2.0, 39), (5.0, 101)])
+    assert found == [(1.0, 100.0), (1.0, 70.0), (2.0, 70.0), (2.0, 50.5), (5.0, 50.5), (5.0, 0.5)]
+    assert report._longer([(0.0, 5), (1.0, 5)]) == [(1.0, 50.0), (1.0, 10.0)]
+    assert report._longer([]) == []
+    assert len(report._longer([(number / 1000, 1) for number in range(1, 100_000)])) < 4000
+
+
+def test_what_cannot_be_met_says_what_is_nearest(found: Advice) -> None:
+    values = {**dataclasses.asdict(found), "verdict": "unmet", "settings": {}}
+    heads = texts(parsed(advice_page(values)), "h2")
+    assert "Nothing that was tried keeps the goal; the nearest is what is set today" in heads
 
 
 def test_a_prediction_has_its_page(said: Prediction) -> None:
