@@ -339,7 +339,7 @@ def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated:
         others = load.producers - simulated
         said.insert(0, f"the requests of {others:,} producers are those of {simulated} that ran, at other times")
     if costs.switch:
-        said.append(f"the sender waits up to {costs.switch:g} ms for the interpreter's lock, because a thread computes")
+        said.append(f"the sender waits up to {costs.switch:g} ms for the interpreter's lock")
     if load.trace is not None:
         said.append("records without key could have gone to any partition")
         if load.trace.head["every"] > 1:
@@ -355,7 +355,7 @@ def _doubts(load: Workload, costs: Costs, stalls: Stalls | None, records: int) -
     if dataclasses.replace(costs, switch=0.0) == Costs():
         said.append("the times of the client's own work are guesses")
     if stalls is None:
-        said.append("stalls of the producer's machine are not known")
+        said.append("stalls of its machine are not known")
     if load.trace is not None and load.trace.left_out:
         said.append(f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up")
     if load.compression is not None and (load.trace is None or load.trace.compression() is None):

@@ -41,18 +41,17 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
         *_nodes(found.nodes),
         *_trouble(found),
         *_goal(found, goal),
-        *_trust(found.assumptions, found.doubts),
+        *_told("assumed", found.assumptions, MOST_TRUST + 1),
+        *_told("trust", found.doubts, MOST_TRUST, "lower: "),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _trust(assumptions: Iterable[str], doubts: Sequence[str]) -> Iterator[str]:
-    found = {"assumed": "; ".join(assumptions), "trust": f"lower: {'; '.join(doubts)}" if doubts else ""}
-    for head, text in found.items():
-        if text:
-            yield from textwrap.wrap(
-                f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10, max_lines=MOST_TRUST, placeholder=" ..."
-            )
+def _told(head: str, sentences: Sequence[str], most: int, begin: str = "") -> list[str]:
+    """So many lines of sentences at most; none without any."""
+    text = f"{head:<10}{begin}{'; '.join(sentences)}"
+    limits: Any = {"max_lines": most, "placeholder": " ..."}
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 10, **limits) if sentences else []
 
 
 def _span(found: Prediction, name: str, shown: Callable[[float], str]) -> str:
@@ -175,7 +174,8 @@ def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> 
         *_wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
         *_goal(found.proposed, goal),
         # The figures are of several seeds, those of ``present`` beside them of one.
-        *_trust(found.present.assumptions, [each for each in found.present.doubts if each != ONE_SEED]),
+        *_told("assumed", found.present.assumptions, MOST_TRUST),
+        *_told("trust", [each for each in found.present.doubts if each != ONE_SEED], MOST_TRUST, "lower: "),
     ]
     return "".join(f"{line}\n" for line in lines)
 

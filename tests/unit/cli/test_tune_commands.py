@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forebay.cli import tune as tune_command
 from forebay.cli import tune_real
 from forebay.cli.commands import execute
 
@@ -40,6 +41,28 @@ def test_the_flags_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert execute(["tune", "check", "load.toml", *flags]) == 1
     given = {"linger.ms": "7", "bootstrap.servers": "h:1"}
     assert seen == [("load.toml", given, 10_000, "load", True, {"seconds": 5.0, "seed": 1, "as_json": True})]
+
+
+def test_the_flags_of_predict_advise_and_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def noted(name: str) -> Any:
+        def called(path: str, *_given: Any, **more: Any) -> int:
+            seen[name] = (path, more)
+            return 0
+
+        return called
+
+    monkeypatch.setattr(tune_command, "predicted", noted("predict"))
+    monkeypatch.setattr(tune_command, "advised", noted("advise"))
+    monkeypatch.setattr(tune_real, "stalls_watched", noted("stalls"))
+    assert execute(["tune", "predict", "load.toml", "--seeds", "5", "--seed", "2"]) == 0
+    assert execute(["tune", "advise", "load.toml", "--workers", "3"]) == 0
+    assert execute(["tune", "stalls", "s.json", "--seconds", "2"]) == 0
+    assert seen["predict"] == ("load.toml", {"as_json": False, "seed": 2, "seeds": 5, "seconds": None})
+    assert seen["advise"][1]["workers"] == 3
+    assert seen["stalls"] == ("s.json", {"seconds": 2.0})
+    assert execute(["tune", "advise", "load.toml", "--workers", "0"]) == 2
 
 
 def test_nobody_to_measure_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

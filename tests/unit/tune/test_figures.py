@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.tune.figures import MOST_EXCESS, PENALTY, Figures, Objective, Variation, mean_of
+from forebay.tune.figures import MOST_EXCESS, PENALTY, Figures, Objective, Variation, mean_of, spread_of
 
 RUN = Figures(p50=5, p99=20, requests=100, memory=1000, bytes=5000, cpu=3, lost=0, hold=0)
 
@@ -65,3 +66,9 @@ def test_what_is_no_objective_is_refused() -> None:
         Objective("speed")
     with pytest.raises(IllegalArgumentError, match="p99_ms must be a number of at least 0, got nan"):
         Objective(p99_ms=math.nan)
+
+
+def test_the_spread_of_runs_has_every_figure() -> None:
+    found = spread_of([RUN, replace(RUN, p99=30, requests=90)])
+    assert found["p99"] == (20, 30) and found["requests"] == (90, 100) and found["p50"] == (5, 5)
+    assert set(found) == {each.name for each in fields(Figures)}

@@ -12,7 +12,7 @@ import pytest
 
 from forebay.errors import KafkaTimeoutError
 from forebay.testing.clock import ManualClock
-from forebay.tune import Costs, own_costs
+from forebay.tune import Costs, Stalls, own_costs
 from forebay.tune._checks import TuneError
 from forebay.tune.own_costs import (
     LEAST_MS,
@@ -23,7 +23,9 @@ from forebay.tune.own_costs import (
     cache_file,
     costs_of,
     keep,
+    keep_stalls,
     kept,
+    kept_stalls,
     machine,
     options,
 )
@@ -111,6 +113,24 @@ def test_a_kept_value_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text(json.dumps({"one": dict.fromkeys(("wake", "turn", "request", "batch", "record"), -1)}))
     assert kept(path, "one") is None
+
+
+def test_costs_that_were_kept_before_there_was_a_switch(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps({"one": dict.fromkeys(("wake", "turn", "request", "batch", "record"), 0.5)}))
+    assert kept(path, "one") == Costs(wake=0.5, turn=0.5, request=0.5, batch=0.5, record=0.5)
+
+
+def test_stalls_are_kept_beside_the_costs(tmp_path: Path) -> None:
+    path = tmp_path / "below" / "costs.json"
+    stalls = Stalls(seconds=3.0, long=((1.0, 2.0),), spread=(0.1,) * 101)
+    assert kept_stalls(path, "one") is None
+    keep_stalls(stalls, path, "one")
+    keep(TRUE, path, "one")
+    assert kept_stalls(path, "one") == stalls and kept_stalls(path, "two") is None
+    assert sorted(each.name for each in path.parent.iterdir()) == ["costs.json", "stalls.json"]
+    path.with_name("stalls.json").write_text('{"one": {"seconds": 0, "long": [], "spread": []}}')
+    assert kept_stalls(path, "one") is None
 
 
 def test_where_it_is_kept() -> None:

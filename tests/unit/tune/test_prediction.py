@@ -93,7 +93,7 @@ def test_why_it_is_to_be_trusted_less() -> None:
     load = Workload(rate=100, compression={"ratio": 0.3})
     doubts = " ".join(predict(load, seconds=1).doubts)
     assert "the client's own work are guesses" in doubts
-    assert "stalls of the producer's machine are not known" in doubts
+    assert "stalls of its machine are not known" in doubts
     assert "what compression leaves was given" in doubts
     assert "only 1 records took longer than the p99" in doubts or "only 0 records" in doubts
     assert "one seed was run, so no interval is known" in doubts

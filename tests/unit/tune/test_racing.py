@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from forebay._closed_forms.node import Settings
-from forebay.tune.figures import Objective, Variation
-from forebay.tune.racing import Effort, Paired, Race, RunKey, paired
+from forebay.tune.figures import Figures, Objective, Variation
+from forebay.tune.racing import Effort, Paired, Race, Run, RunKey, paired
 from tests.unit.tune.fakes import Known
 
 BASE = Settings()
@@ -110,3 +111,26 @@ def test_a_variation_is_a_run_of_its_own() -> None:
     plain = found.run(BASE, RunKey(1, 5.0))
     faster = found.run(BASE, RunKey(1, 5.0, Variation(rate=1.3)))
     assert faster.requests == pytest.approx(1.3 * plain.requests)
+
+
+def test_runs_are_made_beside_each_other_once_and_taken_in_their_order() -> None:
+    apart, known = race(Known()), Known()
+    asked: list[int] = []
+
+    def several(runs: Sequence[Run]) -> list[Figures]:
+        asked.append(len(runs))
+        return [known(*run) for run in runs]
+
+    beside = replace(race(Known()), several=several)
+    assert beside.narrowed(FIELD) == apart.narrowed(FIELD)
+    assert asked[0] == len(FIELD) * Effort().first_seeds
+    assert sum(asked) == len(known.calls) and set(known.calls.values()) == {1}
+    assert beside.runs == apart.runs
+
+
+def test_the_least_and_the_most_of_some_runs() -> None:
+    found = race(Known())
+    keys = found.new_keys(4, 1.0)
+    spread = found.spread(BASE, keys)
+    values = [found.run(BASE, key).p99 for key in keys]
+    assert spread["p99"] == (min(values), max(values)) and spread["p99"][0] < spread["p99"][1]
