@@ -96,12 +96,5 @@ def spark(
     brokers = Brokers() if cluster is None else in_file(cluster, lambda: Brokers.of(read_cluster(cluster)))
     costs = own_costs.kept(own_costs.cache_file(), own_costs.machine())
     found = spark_write(table, brokers=brokers, costs=costs, seed=seed, busy=busy, trigger_s=trigger_s)
-        table,
-        brokers=brokers,
-        costs=own_costs.kept(own_costs.cache_file(), own_costs.machine()),
-        seed=seed,
-        busy=busy,
-        trigger_s=trigger_s,
-    )
     write((found.as_json() if as_json else write_text(found)).rstrip("\n"))
     return OK if found.fits else FAILED

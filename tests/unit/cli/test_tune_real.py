@@ -182,8 +182,10 @@ def test_a_check_as_json(run_check: Any) -> None:
         "predicted": found["predicted"]["latency"]["p50"],
         "measured": found["measured"]["p50"],
         "allowed": 0,
+        "stalled": found["rows"][0]["stalled"],
         "kept": True,
     }
+    assert found["rows"][0]["stalled"] >= found["predicted"]["latency"]["p50"]
 
 
 def test_no_consent_to_a_check(run_check: Any) -> None:

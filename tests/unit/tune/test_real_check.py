@@ -63,7 +63,7 @@ def test_the_json_has_the_rows_with_their_verdicts(sent: list[Any]) -> None:
     assert (values["version"], values["kept"], values["seed"], values["seconds"]) == (1, False, 4, 1.0)
     assert [row["kept"] for row in values["rows"]] == [row.kept for row in found.rows]
     assert values["predicted"]["latency"]["p50"] == found.predicted.latency.p50
-    assert values["measured"]["stalls"]["p99"] == 0.2 and sent
+    assert values["measured"]["stalls"]["spread"][99] == 0.2 and sent
 
 
 @pytest.mark.parametrize(
