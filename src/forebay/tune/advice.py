@@ -18,7 +18,7 @@ from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
-from forebay.tune.estimate import fleet_estimate
+from forebay.tune.estimate import estimate
 from forebay.tune.figures import Figures, Objective, Variation
 from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.node import Settings
@@ -143,15 +143,15 @@ class Question:
         nodes, names = node_loads(self.load, self.brokers)
         objective, producers = Objective(least=self.goal.least, **self.goal.limits()), self.load.producers
         declared = declared_outages(self.brokers, names, present)
-        slowest = Search.slowest(fleet_estimate(nodes, present, producers))
+        slowest = Search.slowest(estimate(nodes, present, producers))
         stressed = (
-            lambda settings: fleet_estimate(scaled(nodes, MORE_RATE), settings, producers),
-            lambda settings: fleet_estimate(slowed(nodes, slowest, SLOWER), settings, producers),
+            lambda settings: estimate(scaled(nodes, MORE_RATE), settings, producers),
+            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings, producers),
         )
         search = Search(
             present=present,
             defaults=defaults,
-            estimate=lambda settings: fleet_estimate(nodes, settings, producers),
+            estimate=lambda settings: estimate(nodes, settings, producers),
             simulate=partial(self.simulate, names),
             objective=objective,
             outages=declared,
@@ -161,7 +161,7 @@ class Question:
         )
         sizes = nodes[0][0].sizes
         found = search.run(grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present)))
-        before, after = (fleet_estimate(nodes, each, producers) for each in (found.present, found.best))
+        before, after = (estimate(nodes, each, producers) for each in (found.present, found.best))
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
         return self.advice(found, told)
 
