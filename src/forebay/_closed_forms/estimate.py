@@ -7,6 +7,7 @@ what a request costs it, the settings.  Rates are records a second, times millis
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -99,54 +100,38 @@ class Estimate:
     overload: bool
 
 
-def fleet_estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings, producers: int) -> Estimate:
-    """What the settings give for each of so many producers; requests and bytes are those of all.
+def estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings, producers: int = 1) -> Estimate:
+    """What the settings give for this load, of each of so many producers; requests and bytes are those of all.
 
-    The requests of the others keep handlers busy, so one producer is looked at alone first, and then beside them.
-    """
-    found = estimate(nodes, settings)
-    if producers > 1:
-        used = [(load, cost) for load, cost in nodes if load.rate > 0]
-        found = estimate(
-            [
-                (load, beside(cost, (producers - 1) * node.busy / cost.handlers))
-                for (load, cost), node in zip(used, found.nodes, strict=True)
-            ],
-            settings,
-        )
-    return replace(found, requests=producers * found.requests, bytes=producers * found.bytes)
-
-
-def beside(cost: NodeCost, busy: float) -> NodeCost:
-    """The same node with another share of its handlers' time taken."""
-    return replace(cost, others_busy=min(MOST_BUSY, cost.others_busy + busy))
-
-
-def estimate(nodes: Sequence[tuple[NodeLoad, NodeCost]], settings: Settings) -> Estimate:
-    """What the settings give for this load.
-
+    The requests of the others keep handlers busy.
     Under overload the figures are those of a node that is as busy as it can be, and the latency is infinite.
     """
-    return estimate_alike([(1, load, cost) for load, cost in nodes], settings)
+    used = [node for node in nodes if node[0].rate > 0]
+    counts = Counter(used)
+    found = estimate_alike([(count, *node) for node, count in counts.items()], settings, producers)
+    by_node = dict(zip(counts, found.nodes, strict=True))
+    return replace(found, nodes=tuple(by_node[node] for node in used))
 
 
-def estimate_alike(groups: Sequence[tuple[int, NodeLoad, NodeCost]], settings: Settings) -> Estimate:
+def estimate_alike(
+    groups: Sequence[tuple[int, NodeLoad, NodeCost]], settings: Settings, producers: int = 1
+) -> Estimate:
     """As ``estimate``, for groups of so many nodes that are alike; one of each is looked at, and is in ``nodes``."""
     used = [(count, load, cost) for count, load, cost in groups if load.rate > 0]
     if not used:
         raise IllegalArgumentError("rate must be above 0 for at least one node, all are 0")
     filling = math.fsum(count * load.rate for count, load, _ in used if load.partition_shares is None)
-    found = [(count, _Steps(load, cost, settings, filling).estimate()) for count, load, cost in used]
+    found = [(count, _Steps(load, cost, settings, filling, producers).estimate()) for count, load, cost in used]
     rate = math.fsum(count * node.rate for count, node in found)
     batches = math.fsum(count * node.requests * node.batches_request for count, node in found)
     return Estimate(
         nodes=tuple(node for _, node in found),
         latency=mixed([(count * node.rate / rate, node.latency) for count, node in found]),
-        requests=math.fsum(count * node.requests for count, node in found),
+        requests=producers * math.fsum(count * node.requests for count, node in found),
         records_batch=rate / batches,
         fill=math.fsum(count * node.fill * node.requests * node.batches_request for count, node in found) / batches,
         pool=math.fsum(count * node.pool_steady for count, node in found),
-        bytes=math.fsum(count * node.bytes for count, node in found),
+        bytes=producers * math.fsum(count * node.bytes for count, node in found),
         busy=max(node.busy for _, node in found),
         used=max(node.used for _, node in found),
         overload=any(node.overload for _, node in found),
@@ -173,6 +158,8 @@ def bounded(wait: Wait, most: float) -> Latency:
 @dataclass(slots=True)
 class _Steps(NodeRequests):
     """The steps of the estimate for one node; rates are records a ms in here."""
+
+    producers: int = 1
 
     def batches_sent(self, free: Cycle, flow: _Flow) -> float:
         """Batches of a request, as requests go: what gathers for a slot ends with a batch that is not full."""
@@ -299,7 +286,7 @@ class _Steps(NodeRequests):
         else:
             # The rest is waited for in the producer, until the next request takes along all that is there.
             line = bounded(flow.line, (slots - 0.5) * self.slowest(records))
-        others = handler_wait(self.cost.handlers, self.cost.others_busy, service)
+        others = handler_wait(self.cost.handlers, self.others_busy(service * self.rate / records), service)
         found = before.plus(line)
         if others.chance > 0:
             found = found.plus(waiting(others.chance, others.mean))
@@ -315,6 +302,12 @@ class _Steps(NodeRequests):
         if self.rate >= self.capacity():
             return latency([(math.inf, 1.0)]), parts
         return found.later(wire + rtt + service), parts
+
+    def others_busy(self, busy: float) -> float:
+        """The share of the handlers' time that others take, if each producer takes ``busy`` of one handler's."""
+        if self.producers == 1:
+            return self.cost.others_busy
+        return min(MOST_BUSY, self.cost.others_busy + (self.producers - 1) * busy / self.cost.handlers)
 
     def of_size(self, found: Latency, base: float) -> Latency:
         """With what a record that is larger or smaller than the others adds itself."""

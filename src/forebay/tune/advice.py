@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay._closed_forms.estimate import Estimate, fleet_estimate
+from forebay._closed_forms.estimate import Estimate, estimate
 from forebay._closed_forms.node import Settings
 from forebay._closed_forms.wording import OPTIONS, options_of
 from forebay.config import ProducerConfig
@@ -227,12 +227,12 @@ class Question:
         declared = declared_outages(self.brokers, names, present)
 
         def formulas(settings: Settings) -> Estimate:
-            return fleet_estimate(nodes, settings, producers)
+            return estimate(nodes, settings, producers)
 
         slowest = Search.slowest(formulas(present))
         stressed = (
-            lambda settings: fleet_estimate(scaled(nodes, MORE_RATE), settings, producers),
-            lambda settings: fleet_estimate(slowed(nodes, slowest, SLOWER), settings, producers),
+            lambda settings: estimate(scaled(nodes, MORE_RATE), settings, producers),
+            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings, producers),
         )
 
         def several(runs: Sequence[Run]) -> Sequence[Figures]:
