@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forebay
-from forebay.tune import Brokers, Costs, Outage, Workload
+from forebay.tune import Brokers, Costs, Outage, Stalls, Workload
 from forebay.tune._world.world import World
 from forebay.tune.measures import Histogram
 from tests.property.profile import seeded
@@ -91,15 +91,32 @@ def times_of(found: Any) -> list[Histogram]:
     return [getattr(found, name) for name in ("from_due", "from_call", "held", "closing", "waiting", "flight")]
 
 
-@given(load=LOADS, settings=SETTINGS, node=NODES, outages=OUTAGES, nodes=st.integers(2, 3), seed=st.integers(0, 99))
+BUSY = Stalls(seconds=1.0, long=((10.0, 0.6), (200.0, 30.0), (500.0, 250.0)), spread=(*[0.1] * 90, *[0.3] * 11))
+MACHINES = st.tuples(st.sampled_from([None, BUSY]), st.sampled_from([Costs(), Costs(switch=5.0)]))
+
+
+@given(
+    load=LOADS,
+    settings=SETTINGS,
+    node=NODES,
+    outages=OUTAGES,
+    nodes=st.integers(2, 3),
+    machine=MACHINES,
+    seed=st.integers(0, 99),
+)
 @seeded(120)
 def test_every_record_has_an_outcome_and_every_time_can_be(
-    load: dict[str, Any], settings: dict[str, Any], node: dict[str, Any], outages: list[Outage], nodes: int, seed: int
+    load: dict[str, Any],
+    settings: dict[str, Any],
+    node: dict[str, Any],
+    outages: list[Outage],
+    nodes: int,
+    machine: tuple[Stalls | None, Costs],
+    seed: int,
 ) -> None:
-    wanted = Workload(**load)
-    world = World(
-        wanted, Brokers.alike(nodes, outages, **node), settings_of(settings, wanted), costs=Costs(), seed=seed
-    )
+    wanted, (stalls, costs) = Workload(**load), machine
+    brokers = Brokers.alike(nodes, outages, **node)
+    world = World(wanted, brokers, settings_of(settings, wanted), costs=costs, seed=seed, stalls=stalls)
     found = world.run(1.0)
     assert found.sent == found.acknowledged + sum(found.failed.values())
     assert all(histogram.quantile(0) >= 0 for histogram in times_of(found))
@@ -113,10 +130,11 @@ def test_every_record_has_an_outcome_and_every_time_can_be(
 
 
 PROGRAM = """
-from forebay.tune import Brokers, Outage, Workload, predict
+from forebay.tune import Brokers, Costs, Outage, Stalls, Workload, predict
 brokers = Brokers.alike(3, [Outage(node=2, seconds=(0.5, 1.5), kind="not_leader")], jitter=0.7)
 load = Workload(rate=2000, sizes=[100, 5000], keys={"count": 100, "zipf": 1.0})
-print(predict(load, {"buffer.memory": 2_000_000}, brokers=brokers, seconds=3).as_json())
+machine = {"costs": Costs(switch=1.0), "stalls": Stalls(seconds=1.0, long=((1.0, 30.0), (9.0, 2.0)), spread=(0.1, 0.4))}
+print(predict(load, {"buffer.memory": 2_000_000}, brokers=brokers, seconds=3, seeds=2, **machine).as_json())
 """
 
 

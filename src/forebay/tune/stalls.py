@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from forebay._runtime.clock import Clock
-from forebay.tune._checks import TuneError, number
+from forebay.tune._checks import TuneError, number, refused
 from forebay.tune.files import in_file
 
 MARK = "forebay-stalls"
@@ -44,7 +44,7 @@ class Stalls:
     long: tuple[tuple[float, float], ...] = ()
     """Moments: when one began, from the beginning of the watching, and how long it was, in ms."""
     spread: tuple[float, ...] = ()
-    """By how much a thread overslept, in ms: the least, each hundredth of all, and the most."""
+    """By how much a thread overslept, in ms and in order: the least, each hundredth of all, and the most."""
 
     def __post_init__(self) -> None:
         number("stalls seconds", self.seconds, 0, 7 * 86_400, above=True)
@@ -53,6 +53,8 @@ class Stalls:
             number("stalls long, ms", ms, 0, MAX_MS)
         for ms in self.spread:
             number("stalls spread", ms, 0, MAX_MS)
+        if list(self.spread) != sorted(self.spread):
+            raise refused("stalls spread", self.spread, "in order")
 
     @classmethod
     def of(cls, seen: Sequence[tuple[float, float]], seconds: float) -> Self:
@@ -100,12 +102,15 @@ class Stalls:
     @property
     def p50(self) -> float:
         """Of all sleeps, in ms."""
-        return self.spread[POINTS // 2] if self.spread else 0.0
+        return self._at(0.5)
 
     @property
     def p99(self) -> float:
         """Of all sleeps, in ms."""
-        return self.spread[POINTS - 1] if self.spread else 0.0
+        return self._at(0.99)
+
+    def _at(self, share: float) -> float:
+        return self.spread[round(share * (len(self.spread) - 1))] if self.spread else 0.0
 
     @property
     def longest(self) -> float:

@@ -35,6 +35,13 @@ def test_long_ones_are_moments_and_all_are_in_the_spread() -> None:
     assert first == pytest.approx(49 * 1.1 + 1) and second - first == pytest.approx(49 * 1.1 + 21)
 
 
+def test_a_spread_may_have_any_number_of_points_in_their_order() -> None:
+    found = Stalls(seconds=1.0, spread=(0.1, 0.2, 5.0))
+    assert (found.p50, found.p99, found.longest) == (0.2, 5.0, 5.0)
+    with pytest.raises(ConfigError, match="stalls spread is .* in order"):
+        Stalls(seconds=1.0, spread=(0.2, 0.1))
+
+
 def test_nothing_was_slept() -> None:
     found = watched(ManualClock(), lambda seconds: None, lambda: True)
     assert (found.long, found.spread, found.p50, found.p99, found.longest, found.rate) == ((), (), 0, 0, 0, 0)
