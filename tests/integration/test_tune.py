@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from forebay import KafkaProducer
 from forebay.cli.commands import execute
-from forebay.tune import Brokers, own_costs
+from forebay.tune import Brokers, Workload, calibrate, check, own_costs
 from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
@@ -71,3 +72,15 @@ def test_a_load_is_sent_beside_its_prediction(
         assert float(figures["p50, ms"][1]) > 1
     records = read_all(kafka.bootstrap_servers, target)
     assert len(records) > 700
+
+
+def test_a_program_measures_and_checks(kafka: RealKafka, topic: TopicFactory) -> None:
+    cluster = {"bootstrap.servers": kafka.bootstrap_servers}
+    told: list[str] = []
+    measured = calibrate(cluster, topic(kafka, 2), tell=told.append)
+    assert len(measured.brokers.nodes) == len(told) == 1 and measured.records > 600
+    load, settings = Workload(rate=200, topics={"orders": 2}), {**cluster, "linger.ms": 20}
+    found = check(load, settings, topic(kafka, 2), brokers=measured.brokers, seconds=2)
+    assert found.measured.lost == 0 and found.measured.sent > 300
+    assert found.measured.sent <= found.predicted.sent
+    assert json.loads(found.as_json())["rows"][0]["measured"] == found.measured.p50 > 1
