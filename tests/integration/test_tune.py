@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from forebay import KafkaProducer
 from forebay.cli.commands import execute
-from forebay.tune import Brokers, own_costs
+from forebay.tune import Brokers, Workload, calibrate, check, own_costs
 from tests.integration.test_cli import COMMAND, ENVIRONMENT
 from tests.support.fixtures import TopicFactory
 from tests.support.pace import HANG_S, until
@@ -100,3 +101,15 @@ def group_of(leader: int) -> list[str]:
     listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, check=True)
     lines = [line.split() for line in listed.stdout.decode().splitlines()]
     return [state for group, state in lines if int(group) == leader and not state.startswith("Z")]
+
+
+def test_a_program_measures_and_checks(kafka: RealKafka, topic: TopicFactory) -> None:
+    cluster = {"bootstrap.servers": kafka.bootstrap_servers}
+    told: list[str] = []
+    measured = calibrate(cluster, topic(kafka, 2), tell=told.append)
+    assert len(measured.brokers.nodes) == len(told) == 1 and measured.records > 600
+    load, settings = Workload(rate=200, topics={"orders": 2}), {**cluster, "linger.ms": 20}
+    found = check(load, settings, topic(kafka, 2), brokers=measured.brokers, seconds=2)
+    assert found.measured.lost == 0 and found.measured.sent > 300
+    assert found.measured.sent <= found.predicted.sent
+    assert json.loads(found.as_json())["rows"][0]["measured"] == found.measured.p50 > 1

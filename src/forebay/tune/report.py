@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, SHORT, VERDICTS, in_bytes
+from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, SHORT, VERDICTS, in_bytes, option_value
 from forebay._plots import NARROW, PAGE_STYLE, Mark, Series, area, lines, page, scatter, stacked, table
 
 Values = Mapping[str, Any]
@@ -38,7 +38,6 @@ STYLE = """
 .numbers td:nth-child(n+2), .numbers th:nth-child(n+2) { text-align: right; }
 .numbers td:first-child, .numbers th { white-space: normal; min-width: 4rem; }
 .numbers td:first-child { min-width: 7rem; }
-@media (max-width: 600px) { .numbers td:first-child { overflow-wrap: anywhere; } }
 pre { padding: .6rem .8rem; border-radius: 6px; user-select: all; overflow-x: auto; }
 pre { background: color-mix(in srgb, currentColor 8%, transparent); }
 details { margin: .4rem 0; } summary { cursor: pointer; font-size: 13px; color: GrayText; }
@@ -183,7 +182,7 @@ def _front(found: Values, columns: Mapping[str, str]) -> str:
     rows = [[mark.label, "", f"{mark.x:,.1f}", f"{mark.y:,.1f}", ""] for mark in marks]
     points = []
     for settings, p99, requests, memory in found["front"]:
-        short = ", ".join(f"{SHORT.get(name, name)} {settings[name]}" for name in OF_FRONT)
+        short = ", ".join(_option(name, settings[name]) for name in OF_FRONT)
         rows.append(["front", short, f"{p99:,.1f}", f"{requests:,.1f}", in_bytes(memory)])
         points.append((p99, requests))
     return scatter(
@@ -282,7 +281,7 @@ def _what_if(rows: Sequence[Values], *, away: bool) -> str:
 
     shown = [
         [
-            f"{row['option']}={row['value']}" if row["option"] else "as proposed",
+            _option(row["option"], row["value"]) if row["option"] else "as proposed",
             ms(row["p50_ms"], "overload"),
             ms(row["p99_ms"], "overload"),
             f"{row['requests_s']:,.1f}",
@@ -300,6 +299,11 @@ def _what_if(rows: Sequence[Values], *, away: bool) -> str:
     )
     about += " The last two columns are about the declared outages." if away else ""
     return f'<h2>What if</h2>\n<p class="about">{about}</p>\n{_numbers(heads, shown)}'
+
+
+def _option(name: str, value: int | str) -> str:
+    """As it stands in a sentence."""
+    return f"{SHORT.get(name, name)} {option_value(name, value)}"
 
 
 def _in_outages(row: Values) -> tuple[str, str]:
