@@ -59,7 +59,8 @@ def test_the_flags_of_predict_advise_and_stalls(monkeypatch: pytest.MonkeyPatch)
     assert execute(["tune", "predict", "load.toml", "--seeds", "5", "--seed", "2"]) == 0
     assert execute(["tune", "advise", "load.toml", "--workers", "3"]) == 0
     assert execute(["tune", "stalls", "s.json", "--seconds", "2"]) == 0
-    assert seen["predict"] == ("load.toml", {"as_json": False, "seed": 2, "seeds": 5, "seconds": None})
+    wanted = {"as_json": False, "seed": 2, "seeds": 5, "seconds": None, "sample": None, "report": None}
+    assert seen["predict"] == ("load.toml", wanted)
     assert seen["advise"][1]["workers"] == 3
     assert seen["stalls"] == ("s.json", {"seconds": 2.0})
     assert execute(["tune", "advise", "load.toml", "--workers", "0"]) == 2
