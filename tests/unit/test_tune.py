@@ -39,7 +39,6 @@ def test_settings_by_either_name_and_as_text() -> None:
         ({"settings": {"transactional.id": "x"}}, "transactions are not simulated"),
         ({"seconds": 0}, "seconds is 0"),
         ({"seed": -1}, "seed is -1"),
-        ({"load": Workload(rate=1, producers=101)}, "at most 100 are simulated"),
     ],
 )
 def test_what_is_refused(given: dict[str, Any], said: str) -> None:

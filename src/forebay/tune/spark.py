@@ -65,7 +65,7 @@ def spark_write(
     number("busy", busy, 0, 1, above=True)
     if trigger_s is not None:
         number("trigger_s", trigger_s, 0, above=True)
-    question = Writes(table, brokers or Brokers(), costs or Costs(), whole("seed", seed, 0))
+    question = _Writes(table, brokers or Brokers(), costs or Costs(), whole("seed", seed, 0))
     before = question.others(None)
     present = question.figures(table)
     fewer = question.within(present, busy)
@@ -91,7 +91,7 @@ def spark_write(
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class _Writes:
     """Runs of tables before the same brokers."""
 
     table: SparkTable
