@@ -37,6 +37,10 @@ SETTINGS = st.builds(
     batch_size=st.sampled_from((1, 100, 16_384, 1 << 20)),
     in_flight=st.integers(1, 5),
     compression_ratio=st.floats(0.01, 1),
+    buffer_memory=st.sampled_from((1 << 15, 1 << 25)),
+    max_request_size=st.sampled_from((1 << 16, 1 << 20)),
+    request_timeout_ms=st.just(30_000.0),
+    delivery_timeout_ms=st.sampled_from((31_000.0, 31_010.0, 120_000.0)),
 )
 
 
@@ -46,6 +50,14 @@ def test_every_answer_is_one(seen: Seen, settings: Settings, p99_ms: float | Non
     assert (found.verdict == "change") == bool(found.settings)
     assert found.reasons
     assert len(str(found).splitlines()) < 25
-    ProducerConfig({"bootstrap.servers": "localhost:9092", **found.settings})
+    today = {
+        "linger.ms": int(settings.linger_ms),
+        "batch.size": settings.batch_size,
+        "buffer.memory": settings.buffer_memory,
+        "max.request.size": settings.max_request_size,
+        "delivery.timeout.ms": int(settings.delivery_timeout_ms),
+    }
+    ProducerConfig({"bootstrap.servers": "localhost:9092", **today, **found.settings})
+    assert int(found.settings.get("batch.size", settings.batch_size)) >= settings.batch_size
     for each in found.estimated.values():
         assert each.p50_ms >= 0 and each.requests > 0 and not math.isnan(each.p99_ms)

@@ -8,11 +8,9 @@ trace knows more.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from forebay._closed_forms.estimate import Estimate, estimate_alike
@@ -43,6 +41,12 @@ MOST_PARTITIONS = 50
 """Of a node, that are told apart; more behave as these do."""
 BUSY = 0.95
 """A connection's answers leave no less time between them than the work of one, up to this share."""
+ALONE = 1.1
+"""Records of a request up to which nothing joined most of them."""
+JOINED = 1.5
+"""Records of a request from which on formulas say that linger.ms brings some together."""
+ODD = 1.5
+"""Times that requests are more or fewer than formulas say, from which on that is told."""
 WAITS = 0.01
 """Share of the time that calls wait for memory from which on more of it is proposed."""
 ASSUMED = (
@@ -86,6 +90,8 @@ class LiveAdvice:
 
     def as_json(self) -> str:
         """All of it; what has no limit, as the latency of a broker that is overloaded, is null."""
+        import json  # only those who ask
+
         estimated = {
             name: {key: value if math.isfinite(value) else None for key, value in each._asdict().items()}
             for name, each in self.estimated.items()
@@ -210,6 +216,8 @@ def settings_of(config: Mapping[str, Any], ratio: float) -> Settings:
         compression_ratio=max(1e-6, ratio),
         buffer_memory=config["buffer.memory"],
         max_request_size=config["max.request.size"],
+        delivery_timeout_ms=config["delivery.timeout.ms"],
+        request_timeout_ms=config["request.timeout.ms"],
     )
 
 
@@ -229,30 +237,39 @@ def advice_of(seen: Seen, present: Settings, p99_ms: float | None) -> LiveAdvice
 
     now = of(present)
     limit = max(LEAST_MS, now.latency.p99 * SPARE) if p99_ms is None else p99_ms
-    best = searched(present, limit, of)
-    if gained(now, of(best), limit) < LEAST_GAIN:
-        best = present
-    reasons = [*reason_of(present, best, now, of(best)), *warnings(seen)]
+    if alone(seen, present, now):
+        best = replace(present, linger_ms=0.0)
+        reasons = [alone_reason(seen, present)]
+    else:
+        best = searched(present, limit, of)
+        if gained(now, of(best), limit) < LEAST_GAIN:
+            best = present
+        reasons = [*reason_of(present, best, now, of(best)), *odd(seen, now)]
+    reasons += warnings(seen)
     settings = {name: value for name, value in options_of(best).items() if value != options_of(present)[name]}
     if seen.waits > WAITS:
         settings["buffer.memory"] = 2 * seen.memory
-    estimated = {"present": figures_of(now)}
-    if best != present:
-        estimated["proposed"] = figures_of(of(best))
-    for linger in SHOWN:
-        estimated[f"linger.ms={linger}"] = figures_of(of(replace(best, linger_ms=float(linger))))
+    shown = {"present": present, "proposed": best}
+    shown |= {f"linger.ms={linger}": replace(best, linger_ms=float(linger)) for linger in SHOWN}
+    # Each once, under the first of its names.
+    names = {each: name for name, each in reversed(shown.items())}
+    estimated = {name: figures_of(of(each)) for name, each in shown.items() if names[each] == name}
     if not reasons:
         reasons = [f"No other setting has fewer requests with a p99 of at most {plain(limit)} ms."]
     return LiveAdvice("change" if settings else "leave", settings, tuple(reasons), measured, estimated)
 
 
+def requests_of(seen: Seen) -> float:
+    """Requests a second."""
+    return seen.rate / seen.records_request if seen.records_request else 0.0
+
+
 def measured_of(seen: Seen) -> dict[str, float]:
     """The figures that are shown."""
-    requests = seen.rate / seen.records_request if seen.records_request else 0.0
     return {
         "records/s": round(seen.rate, 3),
         "bytes a record": round(seen.record_size, 1),
-        "requests/s": round(requests, 3),
+        "requests/s": round(requests_of(seen), 3),
         "records a request": round(seen.records_request, 3),
         "bytes a batch": round(seen.batch_size, 1),
         "ms in the queue": round(seen.queue_ms, 3),
@@ -264,7 +281,7 @@ def measured_of(seen: Seen) -> dict[str, float]:
 def groups_of(seen: Seen) -> list[tuple[int, NodeLoad, NodeCost]]:
     """The brokers as closed forms take them: those that are alike, and apart the slowest one if it is much slower."""
     nodes = seen.nodes or ((1.0, seen.answer_ms),)
-    middle = median(ms for _, ms in nodes)
+    middle = sorted(ms for _, ms in nodes)[(len(nodes) - 1) // 2]
     total = sum(share for share, _ in nodes)
     slow = max(nodes, key=lambda node: node[1])
     # Which partition is whose is not asked: they are taken for evenly spread.
@@ -291,9 +308,15 @@ def searched(present: Settings, limit: float, of: Callable[[Settings], Estimate]
     best = present
     for tried in (lingers, larger_batches, fewer_in_flight):
         for each in tried(best):
-            if gained(of(best), of(each), limit) > LEAST_GAIN:
+            if fits(each, of(each), of(best)) and gained(of(best), of(each), limit) > LEAST_GAIN:
                 best = each
     return best
+
+
+def fits(settings: Settings, after: Estimate, before: Estimate) -> bool:
+    """Whether the producer's other options, which are left, allow it: delivery.timeout.ms and buffer.memory."""
+    timely = settings.linger_ms + settings.request_timeout_ms <= settings.delivery_timeout_ms
+    return timely and after.pool <= max(settings.buffer_memory, before.pool)
 
 
 def lingers(settings: Settings) -> Iterator[Settings]:
@@ -305,7 +328,9 @@ def lingers(settings: Settings) -> Iterator[Settings]:
 def larger_batches(settings: Settings) -> Iterator[Settings]:
     """Larger values of batch.size."""
     for times in LARGER:
-        yield replace(settings, batch_size=min(settings.max_request_size, settings.batch_size * times))
+        larger = min(settings.max_request_size, settings.batch_size * times)
+        if larger > settings.batch_size:
+            yield replace(settings, batch_size=larger)
 
 
 def fewer_in_flight(settings: Settings) -> Iterator[Settings]:
@@ -351,6 +376,31 @@ def reason_of(present: Settings, best: Settings, before: Estimate, after: Estima
     yield f"{said}: {cause}; {effect}; {', '.join(waits) if waits else 'no price in latency'}."
 
 
+def alone(seen: Seen, present: Settings, now: Estimate) -> bool:
+    """Whether records linger and nothing joins them, though at random some would: the next comes after the answer."""
+    waits = 0 < present.linger_ms <= 2 * seen.queue_ms
+    return waits and 0 < seen.records_request < ALONE and seen.rate > JOINED * now.requests
+
+
+def alone_reason(seen: Seen, present: Settings) -> str:
+    """Cause, effect, price."""
+    return (
+        f"linger.ms {plain(present.linger_ms)} ▸ 0: a request takes along {plain(seen.records_request)} records, so "
+        f"each waits {plain(seen.queue_ms)} ms and nothing joins it; that wait ends.  A program that waits for each "
+        "answer then sends more often; else there is no price."
+    )
+
+
+def odd(seen: Seen, now: Estimate) -> Iterator[str]:
+    """That the formulas do not fit the producer, if they do not."""
+    requests = requests_of(seen)
+    if requests > 0 and not 1 / ODD < now.requests / requests < ODD:
+        yield (
+            f"Formulas give {plain(now.requests)} requests/s where {plain(requests)} were measured: records do not "
+            "come as is assumed here.  A trace has how they come (record_trace), and forebay tune advise takes it."
+        )
+
+
 def warnings(seen: Seen) -> Iterator[str]:
     """What the metrics say that no formula is needed for."""
     if seen.waits > WAITS:
@@ -368,4 +418,4 @@ def figures_of(found: Estimate) -> LiveFigures:
     """In few numbers."""
     latency = found.latency
     figures = (latency.p50, latency.p99, found.requests, found.records_batch, found.fill)
-    return LiveFigures(*(round(each, 3) if math.isfinite(each) else math.inf for each in figures))
+    return LiveFigures(*(float(f"{each:.6g}") for each in figures))

@@ -66,8 +66,9 @@ class Insight:
 
         Raises:
             IllegalArgumentError: ``p99_ms`` is no number above 0.
+            IllegalStateError: the producer is closed, and has no metrics any more.
         """
-        self._check_not_forked()
+        self._check_open()
         from forebay._insight.advising import advise  # only those who ask
 
         return advise(self._parts, p99_ms)

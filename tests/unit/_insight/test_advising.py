@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from forebay._closed_forms.node import Settings
-from forebay._insight.advising import LEAST_RECORDS, LiveAdvice, Seen, advice_of
-from forebay.errors import ForkedProducerError, IllegalArgumentError
-from forebay.producer._path import FORKED
+from forebay._insight.advising import LEAST_RECORDS, LiveAdvice, Seen, advice_of, advise
+from forebay.errors import ForkedProducerError, IllegalArgumentError, ProducerClosedError
+from forebay.producer._path import CLOSED, FORKED
 from tests.fakes.world import World
 
 MIB = 1 << 20
@@ -86,6 +88,41 @@ def test_calls_that_wait_for_memory_get_more_of_it() -> None:
     )
 
 
+def test_linger_that_nothing_joins_goes() -> None:
+    lone = CALM._replace(rate=190.0, records_request=1.0, batch_size=170.0, queue_ms=5.1)
+    found = said(lone)
+    assert found.settings == {"linger.ms": 0}
+    assert found.reasons[0].startswith("linger.ms 5 ▸ 0: a request takes along 1 records, so each waits 5.1 ms")
+    assert said(lone._replace(rate=10.0)).settings == {}
+    assert said(lone, linger_ms=0.0).settings == {}
+
+
+def test_metrics_that_the_formulas_do_not_fit_are_told() -> None:
+    (reason,) = said(CALM._replace(records_request=2.0)).reasons
+    assert reason.startswith("Formulas give 167 requests/s where 500 were measured: records do not come as is assumed")
+
+
+def test_a_linger_that_the_delivery_timeout_has_no_time_for_is_not_proposed() -> None:
+    found = said(p99_ms=60, request_timeout_ms=30_000, delivery_timeout_ms=30_012)
+    assert found.settings == {"linger.ms": 10}
+
+
+def test_batches_that_the_memory_has_no_room_for_are_not_proposed() -> None:
+    many = CALM._replace(rate=2e4, record_size=1009.0, batch_size=16_000.0, records_request=200.0, partitions=300)
+    assert said(many, p99_ms=500).settings == {"linger.ms": 100, "batch.size": 32_768}
+    assert said(many, p99_ms=500, buffer_memory=MIB).settings == {"linger.ms": 20}
+
+
+def test_a_batch_that_is_as_large_as_a_request_does_not_shrink() -> None:
+    found = said(CALM._replace(rate=1e5, batch_size=200_000.0), p99_ms=500, batch_size=4 * MIB, max_request_size=MIB)
+    assert "batch.size" not in found.settings
+
+
+def test_each_setting_is_shown_once() -> None:
+    found = said()
+    assert list(found.estimated) == ["present", "linger.ms=0", "linger.ms=20", "linger.ms=100"]
+
+
 def test_pauses_and_failures_are_named() -> None:
     found = said(CALM._replace(throttled_ms=120.0, failed=7.0))
     assert found.verdict == "leave"
@@ -133,6 +170,31 @@ def test_a_producer_that_sends_is_advised_of_its_own_metrics() -> None:
 def test_a_limit_that_is_none(limit: Any) -> None:
     with pytest.raises(IllegalArgumentError, match="p99_ms is .*; it must be a number above 0, or None"):
         World().producer.advise(p99_ms=limit)
+
+
+def test_metrics_without_a_number_are_passed_over() -> None:
+    world = World(linger_ms=5)
+    for _ in range(300):
+        for _ in range(5):
+            world.send(bytes(100))
+        world.advance(5)
+        world.settle()
+    parts = world.parts
+    read = parts.metrics.snapshot(parts.clock.now())
+    known = {"clock": parts.clock, "config": parts.config, "accumulator": parts.accumulator}
+    for odd in (math.nan, math.inf):
+        given = {name: odd if isinstance(value, float) else value for name, value in read.items()}
+        metrics = SimpleNamespace(snapshot=lambda now, given=given: given)
+        found = advise(SimpleNamespace(metrics=metrics, **known), None)
+        assert (found.verdict, found.settings) == ("too few", {})
+        assert math.isfinite(sum(found.measured.values()))
+
+
+def test_a_closed_producer_has_no_metrics() -> None:
+    world = World()
+    world.producer._set_state(CLOSED)
+    with pytest.raises(ProducerClosedError):
+        world.producer.advise()
 
 
 def test_a_child_of_a_fork_is_told_so() -> None:
