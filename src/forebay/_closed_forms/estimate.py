@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from forebay._closed_forms.cycles import ONE, Cycle, cycle
 from forebay._closed_forms.latency import Latency, latency, later_of, mixed, uniform, waiting
-from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, STAYS, NodeCost, NodeLoad, NodeRequests, Settings
+from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, NodeCost, NodeLoad, NodeRequests, Settings
 from forebay._closed_forms.queueing import (
     NONE,
     Arrivals,
@@ -199,14 +199,6 @@ class _Steps(NodeRequests):
             flow = _Flow(gap, held, turnaround, bunch_gap(arrivals, held, turnaround, service, in_flight), line)
         return flow
 
-    def restarted(self, free: Cycle, flow: _Flow) -> _Flow:
-        """The same, with the requests that find all slots free whenever the sticky partition comes to this node."""
-        if self.visits > STAYS or flow.gap <= free.mean:
-            return flow
-        stay = (self.packing.mean + flow.gap * self.fill_rate / 2) / self.fill_rate
-        more = self.settings.in_flight * (1 - free.mean / flow.gap) * (1 - self.visits)
-        return replace(flow, gap=max(free.mean, stay / (stay / flow.gap + more)))
-
     def saturated(self, free: Cycle, flow: _Flow) -> bool:
         """Whether the connection is never idle, so that only larger requests keep it from falling behind."""
         return free.mean < flow.gap <= self.saturated_gap() * 1.001
@@ -237,16 +229,11 @@ class _Steps(NodeRequests):
         if self.settings.in_flight == 1:
             return NONE
         slowest, variance = self.slowest(records), self.service_variance(records, free.lingers)
-        if self.visits > STAYS or (free.lingers > 0.5 and slowest < gap):
-            return line_wait(Arrivals(gap, free.variance, free.shortest), slowest, variance)
-        # Full batches, each for any of the nodes: the time to the next one for this node is geometric.
-        mean = gap / self.visits
-        of_gaps = (1 - self.visits) + self.visits * free.variance / free.mean**2
-        return line_wait(Arrivals(mean, of_gaps * mean * mean), slowest, variance)
+        return line_wait(Arrivals(gap, free.variance, free.shortest), slowest, variance)
 
     def estimate(self) -> NodeEstimate:
         free = cycle(self.fill_rate, self.settings.linger_ms, self.packing, self.groups, near=self.near)
-        flow = self.restarted(free, self.flow(free))
+        flow = self.flow(free)
         records = flow.gap * self.fill_rate
         batches = self.batches_sent(free, flow)
         requests = self.rate / records
