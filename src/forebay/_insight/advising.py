@@ -237,8 +237,9 @@ def advice_of(seen: Seen, present: Settings, p99_ms: float | None) -> LiveAdvice
 
     now = of(present)
     limit = max(LEAST_MS, now.latency.p99 * SPARE) if p99_ms is None else p99_ms
-    if alone(seen, present, now):
-        best = replace(present, linger_ms=0.0)
+    without = replace(present, linger_ms=0.0)
+    if alone(seen, present, now) and fits(without, of(without), now) and of(without).latency.p99 <= limit:
+        best = without
         reasons = [alone_reason(seen, present)]
     else:
         best = searched(present, limit, of)

@@ -95,6 +95,14 @@ def test_linger_that_nothing_joins_goes() -> None:
     assert found.reasons[0].startswith("linger.ms 5 ▸ 0: a request takes along 1 records, so each waits 5.1 ms")
     assert said(lone._replace(rate=10.0)).settings == {}
     assert said(lone, linger_ms=0.0).settings == {}
+    busy = lone._replace(rate=4e4, record_size=5000.0, batch_size=5000.0, partitions=300, ratio=0.3)
+    tight: dict[str, Any] = {
+        "compression": "lz4",
+        "compression_ratio": 0.3,
+        "buffer_memory": MIB // 4,
+        "max_request_size": 1 << 16,
+    }
+    assert "linger.ms" not in said(busy, **tight).settings
 
 
 def test_metrics_that_the_formulas_do_not_fit_are_told() -> None:
