@@ -11,9 +11,8 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import cast
 
 from forebay._protocol.versions import ApiKey
 from forebay.tune import Broker
@@ -34,19 +33,10 @@ class PacedSink(Sink):
         self._line_free = 0.0
         self._loop = asyncio.get_running_loop()
 
-    def data_received(self, data: bytes) -> None:
-        """Answers each whole request at its time."""
-        self._data += data
-        at = 0
-        while len(self._data) - at >= 4:
-            size = 4 + int.from_bytes(self._data[at : at + 4], "big")
-            if len(self._data) - at < size:
-                break
-            at += size
-        whole = bytes(self._data[:at])
-        del self._data[:at]
-        for request in peer.requests_in(whole):
-            self._loop.call_at(self._due(request), self._write, self.answer(request))
+    def take(self, requests: Sequence[peer.Request]) -> None:
+        """Answers each request at its time."""
+        for request in requests:
+            self._loop.call_at(self._due(request), self.write, self.answer(request))
 
     def _due(self, request: peer.Request) -> float:
         """Seconds of the loop's clock."""
@@ -56,9 +46,6 @@ class PacedSink(Sink):
             work = (self._broker.service_ms(request.size) + self._broker.replication_ms) / 1000
         self._line_free = max(self._loop.time() + half, self._line_free) + work
         return self._line_free + half
-
-    def _write(self, answer: bytes) -> None:
-        cast(asyncio.Transport, self._transport).write(answer)
 
 
 async def serve(broker: Broker) -> None:

@@ -10,7 +10,7 @@ from forebay.tune import Brokers, Costs, Stalls, predict
 from forebay.tune.checking import HOLD_TOLERANCE, LEAST_HOLD_MS, STALLED, TOLERANCES
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import Prediction
-from forebay.tune.workload import Compression, Workload
+from forebay.tune.workload import Compression
 from tests.truth.cases import Case
 from tests.truth.run import load_of
 from tests.truth.wrong import Inputs, Wrong
@@ -50,7 +50,8 @@ def inputs_of(case: Case, brokers: Brokers, compression: Compression | None, sta
     """
     load = load_of(case, "topic")
     if case.events:
-        load = Workload(load.streams, topics=load.topics, compression=compression)
+        assert compression is not None
+        load = load.compressed(compression)
     return Inputs(load, case.settings, case.brokers(brokers), stalls)
 
 

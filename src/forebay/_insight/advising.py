@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from forebay._closed_forms.estimate import Estimate, estimate_alike
-from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
+from forebay._closed_forms.node import BATCH_OVERHEAD, NodeCost, NodeLoad, Settings
 from forebay._closed_forms.wording import changed, option_value, options_of, plain, size
 from forebay._metrics.names import NODE, PRODUCER
 from forebay.errors import IllegalArgumentError
@@ -287,7 +287,7 @@ def groups_of(seen: Seen) -> list[tuple[int, NodeLoad, NodeCost]]:
     slow = max(nodes, key=lambda node: node[1])
     # Which partition is whose is not asked: they are taken for evenly spread.
     led = max(1, min(MOST_PARTITIONS, round(seen.partitions / len(nodes))))
-    raw = max(seen.record_size, seen.batch_size / seen.ratio - 61)
+    raw = max(seen.record_size, seen.batch_size / seen.ratio - BATCH_OVERHEAD)
     batches = seen.records_request * seen.record_size / raw
     shares = (1.0,) * led if batches > KEYED and led > 1 else None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from typing import cast
 
 from forebay._protocol.primitives import UUID_SIZE
@@ -35,8 +36,7 @@ class Sink(asyncio.Protocol):
         self._port = transport.get_extra_info("sockname")[1]
 
     def data_received(self, data: bytes) -> None:
-        """Answers what is whole; all of it in one write, so that the client reads it in one turn."""
-        assert self._transport is not None
+        """Takes what is whole."""
         self._data += data
         at = 0
         while len(self._data) - at >= 4:
@@ -46,7 +46,16 @@ class Sink(asyncio.Protocol):
             at += size
         whole = bytes(self._data[:at])
         del self._data[:at]
-        self._transport.write(b"".join(self.answer(request) for request in peer.requests_in(whole)))
+        self.take([*peer.requests_in(whole)])
+
+    def take(self, requests: Sequence[peer.Request]) -> None:
+        """Answers requests that came together; in one write, so that the client reads it in one turn."""
+        self.write(b"".join(self.answer(request) for request in requests))
+
+    def write(self, answer: bytes) -> None:
+        """To the client."""
+        assert self._transport is not None
+        self._transport.write(answer)
 
     def answer(self, request: peer.Request) -> bytes:
         """The bytes of the response."""

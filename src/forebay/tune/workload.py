@@ -301,24 +301,22 @@ class Workload:
 
     def compressed(self, compression: Compression) -> Self:
         """The same load whose batches compress so."""
-        return type(self)(
-            self.streams, topics=self.topics, producers=self.producers, compression=compression, trace=self.trace
-        )
+        return self._with(compression=compression)
 
     def scaled(self, factor: float) -> Self:
         """The same load with so many times the records; closed callers think for so much less."""
         number("factor", factor, 0, 1000, above=True)
         streams = [stream.scaled(factor) for stream in self.streams]
         trace = None if self.trace is None else self.trace.scaled(factor)
-        return type(self)(
-            streams, topics=self.topics, producers=self.producers, compression=self.compression, trace=trace
-        )
+        return self._with(streams=streams, trace=trace)
 
     def of_producers(self, count: int) -> Self:
         """The same load of each of so many producers."""
-        return type(self)(
-            self.streams, topics=self.topics, producers=count, compression=self.compression, trace=self.trace
-        )
+        return self._with(producers=count)
+
+    def _with(self, **changed: Any) -> Self:
+        names = ("streams", "topics", "producers", "compression", "trace")
+        return type(self)(**{name: getattr(self, name) for name in names} | changed)
 
 
 def sizes_of(key: str, given: Any, low: int) -> Sizes:
