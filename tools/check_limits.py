@@ -125,7 +125,6 @@ SMALL = {
     "forebay/spark/sizes.py": "A rule of its own, without producers and without Spark.",
     "forebay/spark/repartitioning.py": "A public function of its own.",
     "forebay/tune/_checks.py": "The checks of every value of a question, which know none of them.",
-    "forebay/tune/_sink.py": "A process of its own.",
     "forebay/tune/_world/agenda.py": "The events of a simulation, which know nothing of what they do.",
     "forebay/tune/_world/costs.py": "A public value of its own.",
     "forebay/tune/_world/stalling.py": "When threads of a simulation run, which knows nothing of what they do.",
