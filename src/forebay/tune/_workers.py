@@ -100,7 +100,8 @@ class Workers:
         while busy or (todo and idle):
             while todo and idle:
                 self._give(idle.popleft(), todo.popleft(), tasks, busy)
-            for connection in [each for each in wait([*busy]) if isinstance(each, Connection)]:
+            ready = wait([*busy]) if busy else []  # all that were given a task may be gone; waiting for none never ends
+            for connection in [each for each in ready if isinstance(each, Connection)]:
                 at = busy.pop(connection)
                 try:
                     done, value = connection.recv()

@@ -12,6 +12,7 @@ import pytest
 from forebay.tune import Workload, advise
 from forebay.tune._workers import Workers, environment, processors
 from forebay.tune.racing import Effort
+from tests.support.pace import HANG_S
 
 QUICK = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)
 
@@ -73,6 +74,15 @@ def test_a_program_that_is_no_python_is_given_up(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "executable", "/bin/true")
     with Workers(partial(told, os.getpid()), 2) as workers:
         assert workers.map([(1,), (2,), (3,)]) == [(1, False), (2, False), (3, False)]
+
+
+def test_workers_that_are_gone_before_their_first_task_are_not_waited_for() -> None:
+    with Workers(partial(told, os.getpid()), 2) as workers:
+        for process in workers._processes.values():
+            process.kill()
+            process.wait(HANG_S)
+        assert workers.map([(1,), (2,), (3,)]) == [(1, False), (2, False), (3, False)]
+        assert len(workers) == 0
 
 
 def test_what_a_call_raises_is_raised_here() -> None:
