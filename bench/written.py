@@ -2,7 +2,8 @@
 
 Between the marks of both pages stands what this writes, so a figure for people comes out of a result's file and is not
 typed.  A result counts only if the machine was quiet when its bench began.  Without files it takes the newest result
-of each bench.  ``--to FILE`` writes a page by itself out of whatever there is, and says what is wrong with it.
+of each bench.  Tables and rows of benches that have no result stay, if they are of the same commit.  ``--to FILE``
+writes a page by itself out of whatever there is, and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from bench import goals, page
 from bench.goals import NotMeasured, Results, number
 from bench.quiet import LOAD, SEND_DIFFERENCE
 from bench.support import ROOT, Spread, say
-from tools.check_pages import FIGURES
+from tools.check_pages import FIGURES, between
 
 MEASURED = ("<!-- measured:begin -->\n", "<!-- measured:end -->")
 """Around the tables of every bench in docs/measurements.md."""
+OF_SHORT = ("peers", "peers-sink", "latency", "columns", "footprint")
+"""Benches whose figures are in the short table."""
+HEADING = "### "
+"""Before the title of a bench's table."""
 SHORT_HEAD = ("| What | forebay | Beside it |", "|---|---|---|")
 
 
@@ -74,8 +79,12 @@ SHORT = (
 )  # fmt: skip
 
 
-def complaints(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Why these results are not for the pages: a busy machine, several commits, figures that are missing."""
+def complaints(results: Mapping[str, Mapping[str, Any]], kept: Mapping[str, str]) -> Iterator[str]:
+    """Why these results are not for the pages: a busy machine, several commits, figures that are missing.
+
+    Args:
+        kept: rows of the short table that stay where they were not measured, by what they are.
+    """
     for name, result in results.items():
         about = result.get("machine", {})
         load = about.get("load_average_before")
@@ -90,17 +99,19 @@ def complaints(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         try:
             row.line(Results(results))
         except NotMeasured as error:
-            yield f"{row.what}: not measured ({error.args[0]})"
+            if row.what not in kept:
+                yield f"{row.what}: not measured ({error.args[0]})"
 
 
-def short_rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The short table; a row that was not measured is left out."""
+def short_rows(results: Mapping[str, Mapping[str, Any]], kept: Mapping[str, str]) -> Iterator[str]:
+    """The short table; a row that was not measured is the kept one, or left out."""
     yield from SHORT_HEAD
     for row in SHORT:
         try:
             yield row.line(Results(results))
         except NotMeasured:
-            continue
+            if row.what in kept:
+                yield kept[row.what]
 
 
 def about(result: Mapping[str, Any]) -> str:
@@ -135,15 +146,35 @@ def table(result: Mapping[str, Any], bars: Sequence[page.Bars]) -> Iterator[str]
             yield f"| {label} | {' | '.join(cells)} |"
 
 
-def sections(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A heading, what it ran on, and the table, for each bench."""
+def sections(results: Mapping[str, Mapping[str, Any]], kept: Mapping[str, str]) -> Iterator[str]:
+    """A heading, what it ran on, and the table, for each bench; of one that has no result the kept text."""
     for name, (title, bars) in page.SECTIONS.items():
-        if name in results:
-            yield f"### {title}\n"
+        if name not in results:
+            yield from kept.get(title, "").splitlines()
+        else:
+            yield f"{HEADING}{title}\n"
             command = name.replace("-sink", " --sink") if name in ("peers-sink", "latency-sink") else name
             yield f"`python -m bench {command}`: {about(results[name])}\n"
             yield from table(results[name], bars)
             yield ""
+
+
+def kept_sections(text: str, results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The tables of a page that are of the same commit as the results, by their titles."""
+    commits = [str(result.get("machine", {}).get("commit")) for result in results.values()]
+    found = {}
+    for part in text.partition(MEASURED[0])[2].partition(MEASURED[1])[0].split(HEADING)[1:]:
+        if any(f", commit {commit};" in part for commit in commits):
+            found[part.partition("\n")[0]] = HEADING + part
+    return found
+
+
+def kept_rows(text: str, sections: Mapping[str, str]) -> dict[str, str]:
+    """The rows of a page's short table, by what they are; none if the tables that they come from do not stay."""
+    if not all(page.SECTIONS[name][0] in sections for name in OF_SHORT):
+        return {}
+    rows = between(text, FIGURES)[len(SHORT_HEAD) :]
+    return {row.removeprefix("| ").partition(" | ")[0]: row for row in rows}
 
 
 def put(text: str, marks: tuple[str, str], lines: Sequence[str]) -> str:
@@ -161,15 +192,16 @@ def put(text: str, marks: tuple[str, str], lines: Sequence[str]) -> str:
 
 def write_pages(results: Mapping[str, Mapping[str, Any]], root: Path = ROOT) -> list[str]:
     """Writes both pages, or nothing if there are complaints, which it gives."""
-    found = list(complaints(results))
+    readme, measurements = root / "README.md", root / "docs" / "measurements.md"
+    before = measurements.read_text(encoding="utf-8")
+    tables = kept_sections(before, results)
+    old = kept_rows(before, tables)
+    found = list(complaints(results, old))
     if not found:
-        rows = list(short_rows(results))
-        for name in ("README.md", "docs/measurements.md"):
-            path = root / name
-            text = put(path.read_text(encoding="utf-8"), FIGURES, rows)
-            if name != "README.md":
-                text = put(text, MEASURED, list(sections(results)))
-            path.write_text(text, encoding="utf-8")
+        rows = list(short_rows(results, old))
+        readme.write_text(put(readme.read_text(encoding="utf-8"), FIGURES, rows), encoding="utf-8")
+        text = put(put(before, FIGURES, rows), MEASURED, list(sections(results, tables)))
+        measurements.write_text(text, encoding="utf-8")
     return found
 
 
@@ -184,11 +216,11 @@ def main(arguments: Sequence[str]) -> int:
     if options.to is None:
         failed = write_pages(results)
     else:
-        failed = list(complaints(results))
+        failed = list(complaints(results, {}))
         text = "\n".join(
-            ["# Figures\n", *(f"- Not for the pages: {each}" for each in failed), "", *short_rows(results)]
+            ["# Figures\n", *(f"- Not for the pages: {each}" for each in failed), "", *short_rows(results, {})]
         )
-        options.to.write_text(text + "\n\n" + "\n".join(sections(results)), encoding="utf-8")
+        options.to.write_text(text + "\n\n" + "\n".join(sections(results, {})), encoding="utf-8")
     for each in failed:
         say(f"bench: {each}")
     return 1 if failed else 0

@@ -24,7 +24,7 @@ from tests.truth.cases import CASES, Case
 from tests.truth.cluster import Cluster, cluster
 from tests.truth.run import RunFailed, case_of, measured, values_of_events
 from tests.truth.table import Figures, Row
-from tests.truth.use import used
+from tests.truth.use import searched, used
 from tests.truth.wrong import MODELS, Wrong
 from tools.kafka import KAFKA_VERSION, JarsUnavailable, KafkaFailed
 
@@ -38,6 +38,8 @@ def main() -> int:
     options = parse()
     letters = options.only.split(",") if options.only else [case.letter for case in CASES]
     cases = [case_of(letter) for letter in letters]
+    if options.search:
+        return searches(cases, options)
     if options.again is None:
         try:
             if options.advice:
@@ -71,7 +73,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--wrong", action="store_true", help="the wrong models, too")
     parser.add_argument("--advice", action="store_true", help="run what is proposed beside the defaults, instead")
     parser.add_argument("--grid", type=int, default=0, metavar="N", help="and N settings that are drawn")
-    return parser.parse_args()
+    parser.add_argument(
+        "--search", type=int, default=0, metavar="N", help="with --again: as --advice --grid, simulated"
+    )
+    options = parser.parse_args()
+    if options.search and options.again is None:
+        parser.error("--search: --again must name a file that --to has written, which has the brokers and the costs")
+    return options
 
 
 def record(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]:
@@ -100,6 +108,20 @@ def advised(cases: Sequence[Case], options: argparse.Namespace) -> int:
             found = used(kafka, case, costs, compression, runs=options.runs, seed=options.seed, drawn=options.grid)
             print(found.text(), flush=True)
             bad += not found.good
+    return 1 if bad else 0
+
+
+def searches(cases: Sequence[Case], options: argparse.Namespace) -> int:
+    """Prints what each search would have missed, by the model; status 1 if that is much."""
+    kept = json.loads(options.again.read_text(encoding="utf-8"))
+    costs, compression = Costs(**kept["costs"]), Compression(**kept["compression"])
+    bad = 0
+    for case in cases:
+        brokers = Brokers(tuple(Broker(**node) for node in kept["places"][case.place]))
+        inputs = table.inputs_of(case, brokers, compression)
+        found = searched(case, inputs, costs, seed=options.seed, drawn=options.search)
+        print(found.text(), flush=True)
+        bad += not found.good
     return 1 if bad else 0
 
 

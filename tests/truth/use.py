@@ -2,23 +2,26 @@
 
 A proposal is judged by the goal that it was asked for: what is to be least, and what a broken limit costs.  The grid
 draws settings at random and runs each of them, so that the proposal can be compared with the best of them.
+``searched`` does so in the simulation, where more of them can run: that judges the search, and says nothing of the
+model.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
-from forebay.tune import Costs, Goal, advise
+from forebay.tune import Advice, Costs, Goal, advise, predict
 from forebay.tune.figures import Figures, Objective
 from forebay.tune.workload import Compression
 from tests.truth.cases import Case
 from tests.truth.cluster import Cluster
 from tests.truth.run import measured
 from tests.truth.table import inputs_of
+from tests.truth.wrong import Inputs
 
 GOALS: Mapping[str, Goal] = {
     "A": Goal(p99_ms=30), "B": Goal(p99_ms=50), "C": Goal(p99_ms=50), "D": Goal(p99_ms=60), "E": Goal(p99_ms=60),
@@ -35,6 +38,11 @@ GRID = {
 }
 NEAR = 0.1
 """A proposal is as good as the best of the grid if it loses by no more."""
+FINALISTS = 10
+"""Of the settings that are drawn for the simulation."""
+OWN_SEEDS = 7_000_000
+JUDGES = (1, 2, 3)
+"""Seeds that judge, none of which anything was chosen by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +84,8 @@ def used(
     Args:
         drawn: settings of the grid that run, too.
     """
-    inputs = inputs_of(case, kafka.brokers(case.place), compression)
-    goal = GOALS[case.letter]
-    said = advise(inputs.load, goal, settings=case.settings, brokers=inputs.brokers, costs=costs, seed=seed)
-    objective = Objective(least=goal.least, **goal.limits())
-    fixed = {name: value for name, value in case.settings.items() if name not in (*GRID, *said.settings)}
-    proposed = {**case.settings, **said.settings}
+    asked = Asked.of(case, inputs_of(case, kafka.brokers(case.place), compression), costs, seed)
+    objective, fixed, proposed = asked.objective, asked.fixed, asked.proposed
     with kafka.under(case):
         topic = kafka.topic(case.place, case.partitions)
         pairs = [
@@ -95,7 +99,62 @@ def used(
             for settings in drawn_settings(drawn, seed)
         ]
     best = min(losses) / before if losses else None
-    return Used(case.letter, said.verdict, said.settings, after / before, best)
+    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best)
+
+
+def searched(case: Case, inputs: Inputs, costs: Costs, *, seed: int, drawn: int) -> Used:
+    """Asks for advice, and simulates the defaults, the proposal and settings of the grid: each with the same seeds.
+
+    None of the seeds is one of the search.  The best of the grid is known by one seed, and then judged by the others.
+    """
+    asked = Asked.of(case, inputs, costs, seed)
+
+    def loss(settings: Mapping[str, Any], seeds: Iterable[int]) -> float:
+        found = [asked.simulated(settings, OWN_SEEDS * seed + each) for each in seeds]
+        return median(asked.objective.loss(each, scale) for each in found)
+
+    scale = asked.objective.value(asked.simulated(asked.fixed, OWN_SEEDS * seed))
+    first = [({**asked.fixed, **settings}) for settings in drawn_settings(drawn, seed)]
+    first.sort(key=lambda settings: loss(settings, [0]))
+    before, after = (loss(settings, JUDGES) for settings in (asked.fixed, asked.proposed))
+    best = min(loss(settings, JUDGES) for settings in first[:FINALISTS])
+    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best / before)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A case, its goal, and what was advised."""
+
+    case: Case
+    inputs: Inputs
+    costs: Costs
+    objective: Objective
+    said: Advice
+
+    @classmethod
+    def of(cls, case: Case, inputs: Inputs, costs: Costs, seed: int) -> Self:
+        """Asks."""
+        goal = GOALS[case.letter]
+        said = advise(inputs.load, goal, settings=case.settings, brokers=inputs.brokers, costs=costs, seed=seed)
+        return cls(case, inputs, costs, Objective(least=goal.least, **goal.limits()), said)
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The defaults: what the case sets beside what is tuned."""
+        given = self.case.settings
+        return {name: value for name, value in given.items() if name not in (*GRID, *self.said.settings)}
+
+    @property
+    def proposed(self) -> dict[str, Any]:
+        """The case's settings with the proposed ones."""
+        return {**self.case.settings, **self.said.settings}
+
+    def simulated(self, settings: Mapping[str, Any], seed: int) -> Figures:
+        """What settings give by the model."""
+        load, brokers, seconds = self.inputs.load, self.inputs.brokers, self.case.seconds
+        run = predict(load, settings, brokers=brokers, costs=self.costs, seed=seed, seconds=seconds)
+        found = run.figures()
+        return Figures(found["p50_ms"], found["p99_ms"], found["requests"], lost=found["lost"], hold=found["hold_ms"])
 
 
 def drawn_settings(count: int, seed: int) -> list[dict[str, int]]:

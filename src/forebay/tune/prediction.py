@@ -29,6 +29,8 @@ BUSY = 0.9
 """Share of the handlers' time from which on a node may get more than it can do."""
 GROWS = 1.25
 """So many times the latency near the beginning lie the records behind at the end, where it does."""
+CALM = POINTS // 20
+"""So many parts of the time without a late record end an outage; what is late after them is not its doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class OutagePrediction:
     pool_peak: int
     """The most memory in use from its beginning to the recovery."""
     recovery_s: float | None
-    """From its end until latencies are what they were before; None: not within the simulated time."""
+    """From its end until latencies are what they were before, and for a twentieth of the time; None: not within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +326,10 @@ def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
         # Not the longest: a record that was under way when the outage began had to wait for its end.
         before = sorted(found.slowest[:first])
         normal = 2 * before[len(before) * 9 // 10] if before else 0.0
-        slow = [place for place in range(first, POINTS) if normal and found.slowest[place] > normal]
-        over = slow[-1] + 1 if slow else first
+        over = first
+        for place in range(first, POINTS):
+            if normal and found.slowest[place] > normal and place <= max(over, last) + CALM:
+                over = place + 1
         recovery = max(0.0, round(over * width - end, 3)) if over < POINTS else None
         peak = max(found.pool[first : max(over, last)], default=0)
         told.append(OutagePrediction(outage.node, outage.kind, outage.seconds, peak, recovery))

@@ -94,8 +94,33 @@ def test_a_result_of_a_busy_machine_or_of_another_commit_is_refused(
 def test_a_row_that_was_not_measured_is_named() -> None:
     results = whole()
     del results["footprint"]
-    (complaint,) = complaints(results)
+    (complaint,) = complaints(results, {})
     assert complaint.startswith("bytes of memory for a queued record of 100 B: not measured (footprint: ")
+
+
+def test_what_is_of_the_same_commit_stays_where_it_was_not_measured_again(root: Path) -> None:
+    write_pages(whole(), root)
+    before = (root / "README.md").read_text()
+    assert write_pages({"threads": a_result("threads", "1 thread")}, root) == []
+    text = (root / "docs/measurements.md").read_text()
+    assert (root / "README.md").read_text() == before
+    assert [line for line in text.splitlines() if line.startswith("###")] == [
+        "### The peers, a real broker", "### The peers, a sink that only acknowledges", "### Columns from Arrow",
+        "### Latency, a real broker", "### Memory of what is queued", "### Sending threads",
+    ]  # fmt: skip
+    write_pages({"threads": a_result("threads", "1 thread")}, root)
+    assert (root / "docs/measurements.md").read_text() == text, "and no line is added each time"
+    found = write_pages({"threads": a_result("threads", "1 thread", commit="def5678")}, root)
+    assert len(found) == len(SHORT) and all("not measured" in each for each in found)
+    write_pages({name: {**each, "machine": {**QUIET, "commit": "def5678"}} for name, each in whole().items()}, root)
+    assert "Sending threads" not in (root / "docs/measurements.md").read_text(), "it is of another commit"
+
+
+def test_the_short_table_comes_from_these_benches() -> None:
+    results = whole()
+    assert set(results) == set(written.OF_SHORT)
+    for name in results:
+        assert list(complaints({each: result for each, result in results.items() if each != name}, {}))
 
 
 def test_the_command_writes_a_page_by_itself_out_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from forebay.tune import Costs, Stalls, predict
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.goal import Goal
 from forebay.tune.measures import CAUSES, POINTS
-from forebay.tune.prediction import INTERVALS, Prediction
+from forebay.tune.prediction import INTERVALS, Prediction, _outages
 from forebay.tune.workload import Workload
 
 
@@ -65,6 +67,28 @@ def test_what_an_outage_did() -> None:
     assert outage.recovery_s is not None
     assert outage.recovery_s < 1
     assert found.refused == found.lost == 0
+
+
+@pytest.mark.parametrize(
+    ("late", "recovery_s"),
+    [
+        ([], 0.0),
+        (range(45, 50), 0.0),
+        (range(40, 62), 2.0),
+        ([*range(40, 62), 70], 11.0),
+        ([*range(40, 62), 73], 2.0),
+        ([*range(40, 62), 199], 2.0),
+        (range(40, 200, 10), 131.0),
+        ([*range(40, 200, 10), 199], None),
+    ],
+)
+def test_what_is_late_long_after_an_outage_is_not_its(late: Iterable[int], recovery_s: float | None) -> None:
+    slowest = [5.0] * POINTS
+    for place in late:
+        slowest[place] = 500.0
+    run = SimpleNamespace(seconds=float(POINTS), slowest=slowest, pool=[0] * POINTS)
+    (found,) = _outages(run, Brokers.alike(1, [Outage(node=1, seconds=(40, 60))]))  # type: ignore[arg-type]
+    assert found.recovery_s == recovery_s
 
 
 def test_an_outage_that_it_does_not_recover_from() -> None:
