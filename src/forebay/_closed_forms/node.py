@@ -15,6 +15,8 @@ BATCH_OVERHEAD = 61
 RATIO_MARGIN = 1.05
 """The accumulator takes compressed records for that much larger than the ratio promises."""
 MIB = 1 << 20
+LEAST_RATIO = 1e-6
+"""Of the bytes, that a codec leaves."""
 STAYS = 0.999
 """Share of the time on one node from which on it is taken for all of the time."""
 DEVIATIONS = (-1.3, -0.6, 0.0, 0.6, 1.3)
@@ -124,7 +126,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         _check("linger_ms", self.linger_ms, 0.0)
-        _check("compression_ratio", self.compression_ratio, 1e-6)
+        _check("compression_ratio", self.compression_ratio, LEAST_RATIO)
         for name in ("batch_size", "in_flight", "buffer_memory", "max_request_size"):
             _check(name, getattr(self, name), 1)
 

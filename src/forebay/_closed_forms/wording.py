@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from forebay._closed_forms.node import MIB, Settings
+from forebay._closed_forms.node import LEAST_RATIO, MIB, Settings
 
 KIB = 1 << 10
 OPTIONS = {
@@ -79,10 +81,28 @@ def option_value(name: str, value: Value) -> str:
     return size(value) if name in OF_SIZE else plain(value)
 
 
+def settings_of(config: Mapping[str, Any], ratio: float) -> Settings:
+    """Those of a producer; of a ``batch.size`` of 0 each record is a batch, as of one of 1."""
+    values: dict[str, Any] = {name: config[option] for name, option in OPTIONS.items()}
+    values["batch_size"] = max(1, values["batch_size"])
+    return Settings(
+        **values,
+        compression_ratio=max(LEAST_RATIO, ratio),
+        request_timeout_ms=config["request.timeout.ms"],
+        retry_backoff_max_ms=config["retry.backoff.max.ms"],
+    )
+
+
 def options_of(settings: Settings) -> dict[str, int | str]:
     """The options by name, as a producer takes them: whole numbers of ms and of bytes."""
     values = {option: getattr(settings, each) for each, option in OPTIONS.items()}
     return {option: value if isinstance(value, str) else round(value) for option, value in values.items()}
+
+
+def options_changed(present: Settings, settings: Settings) -> dict[str, int | str]:
+    """The options that are to be others."""
+    before = options_of(present)
+    return {name: value for name, value in options_of(settings).items() if value != before[name]}
 
 
 def changed(present: Settings, settings: Settings) -> dict[str, tuple[Value, Value]]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from forebay._closed_forms.estimate import Estimate, estimate_alike
 from forebay._closed_forms.node import BATCH_OVERHEAD, NodeCost, NodeLoad, Settings
-from forebay._closed_forms.wording import changed, option_value, options_of, plain, size
+from forebay._closed_forms.wording import changed, option_value, options_changed, plain, settings_of, size
 from forebay._metrics.names import NODE, PRODUCER
 from forebay.errors import IllegalArgumentError
 
@@ -206,21 +206,6 @@ def seen_of(parts: Any) -> Seen:
     )
 
 
-def settings_of(config: Mapping[str, Any], ratio: float) -> Settings:
-    """Those of the producer, as closed forms take them."""
-    return Settings(
-        linger_ms=config["linger.ms"],
-        batch_size=max(1, config["batch.size"]),
-        in_flight=config["max.in.flight.requests.per.connection"],
-        compression=config["compression.type"],
-        compression_ratio=max(1e-6, ratio),
-        buffer_memory=config["buffer.memory"],
-        max_request_size=config["max.request.size"],
-        delivery_timeout_ms=config["delivery.timeout.ms"],
-        request_timeout_ms=config["request.timeout.ms"],
-    )
-
-
 def advice_of(seen: Seen, present: Settings, p99_ms: float | None) -> LiveAdvice:
     """What is to be said."""
     measured = measured_of(seen)
@@ -247,7 +232,7 @@ def advice_of(seen: Seen, present: Settings, p99_ms: float | None) -> LiveAdvice
             best = present
         reasons = [*reason_of(present, best, now, of(best)), *odd(seen, now)]
     reasons += warnings(seen)
-    settings = {name: value for name, value in options_of(best).items() if value != options_of(present)[name]}
+    settings = options_changed(present, best)
     if seen.waits > WAITS:
         settings["buffer.memory"] = 2 * seen.memory
     shown = {"present": present, "proposed": best}

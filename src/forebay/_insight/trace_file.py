@@ -15,7 +15,6 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import IO, Any, NamedTuple
 
 VERSION = 1
@@ -78,14 +77,6 @@ def of_rows(rows: bytes) -> list[array[int]]:
     """The columns of batches; their numbers are still in the order of bytes of the file."""
     numbers = array("q", rows)
     return [numbers[at :: len(BATCH)] for at in range(len(BATCH))]
-
-
-def block_bytes(block: Block) -> tuple[bytes, bytes, bytes, bytes]:
-    """What ``encoded`` makes the block of."""
-    rows = array("q", chain.from_iterable(zip(*(block.batches[name] for name in BATCH), strict=True)))
-    columns = [rows, *(block.records[name][:] for name in RECORD)]
-    first, times, keys, values = (turned(column).tobytes() for column in columns)
-    return first, times, keys, values
 
 
 def head_line(head: Mapping[str, Any]) -> bytes:

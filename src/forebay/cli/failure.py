@@ -6,9 +6,10 @@ and 143: Ctrl-C or SIGTERM ended it.  Only ``FOREBAY_DEBUG=1`` shows a traceback
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from forebay.errors import ConfigError, IllegalArgumentError, InvalidTopicError, KafkaError
 from forebay.errors._base import printable
@@ -24,6 +25,19 @@ class CommandError(Exception):
     def __init__(self, message: str, exit_code: int = USAGE) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+@contextlib.contextmanager
+def writing(path: object, exit_code: int = USAGE) -> Iterator[None]:
+    """Around what writes a file.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", exit_code) from None
 
 
 class Terminated(KeyboardInterrupt):

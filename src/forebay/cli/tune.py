@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from forebay._insight.values import ProducerDescription
 from forebay._runtime.clock import SystemClock
-from forebay.cli.failure import FAILED, OK, CommandError
+from forebay.cli.failure import FAILED, OK, CommandError, writing
 from forebay.cli.report.progress import Line
 from forebay.cli.top import look, sockets
 from forebay.tune import (
@@ -53,13 +54,10 @@ def init(path: str, write: Callable[[str], object]) -> int:
     Raises:
         CommandError: there is one already, or it cannot be written.
     """
-    try:
-        with Path(path).open("xb") as file:
-            file.write(TEMPLATE.encode())
-    except FileExistsError:
-        raise CommandError(f"{path} is there already; name another file") from None
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+    if os.path.lexists(path):
+        raise CommandError(f"{path} is there already; name another file")
+    with writing(path), Path(path).open("xb") as file:
+        file.write(TEMPLATE.encode())
     write(f"{path} is written; change it, then run: forebay tune advise {path}")
     return OK
 
@@ -195,10 +193,8 @@ def advised(
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
     if properties is not None:
         lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]
-        try:
+        with writing(properties):
             Path(properties).write_text("".join(lines), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"{properties} cannot be written: {error.strerror}") from None
     write_page(found, report)
     return OK if found.met else FAILED
 
@@ -216,10 +212,8 @@ def write_page(found: Advice | Prediction, page: str | None) -> None:
         CommandError: it cannot be written.
     """
     if page is not None:
-        try:
+        with writing(page):
             found.write_report(page)
-        except OSError as error:
-            raise CommandError(f"{page} cannot be written: {error.strerror}") from None
 
 
 def predicted(
@@ -291,10 +285,8 @@ def recorded(
             if each.seen is not None:
                 looks.append(each.seen)
     text = file_text(seen)
-    try:
+    with writing(path):
         Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
     write(f"{path} is written, of {sum(map(bool, seen))} producer(s) in {seconds:g} s. {UNSEEN}")
     write(f"Put what runs today under [settings], then run: forebay tune predict {path}")
     return OK

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from forebay._runtime.clock import SystemClock
-from forebay.cli.failure import FAILED, OK, CommandError
+from forebay.cli.failure import FAILED, OK, CommandError, writing
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.tune import Brokers, Workload, calibration, checking, own_costs, real_check
@@ -38,18 +38,14 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
         found = calibration.measure(config, topic, tell=write)
         costs = own_costs.measured()
         stalls = watch(SystemClock(), sleep, STALLS_S)
-    try:
+    with writing(path):
         path.write_text(found.as_toml(), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{output} cannot be written: {error.strerror}") from None
     for line in _lines(found):
         write(line)
     place = own_costs.cache_file()
-    try:
+    with writing(place, FAILED):
         own_costs.keep(costs, place, own_costs.machine())
         own_costs.keep_stalls(stalls, place, own_costs.machine())
-    except OSError as error:
-        raise CommandError(f"{place} cannot be written: {error.strerror}", FAILED) from None
     write(
         f"{'this client':<12}wake {costs.wake * 1000:.1f} µs, turn {costs.turn * 1000:.1f}, request "
         f"{costs.request * 1000:.1f}, batch {costs.batch * 1000:.1f}, record {costs.record * 1000:.2f}; kept in {place}"
@@ -69,10 +65,8 @@ def stalls_watched(path: str, write: Write, *, seconds: float) -> int:
     """
     write(f"this machine is watched for {seconds:g} s, beside whatever else it does")
     found = watch(SystemClock(), sleep, seconds)
-    try:
+    with writing(path):
         Path(path).write_text(found.as_json(), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
     write(_of_stalls(found))
     write(f'{path} is written; name it in a load\'s file: [client] stalls = "{path}"')
     return OK

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay._closed_forms.estimate import Estimate, estimate
 from forebay._closed_forms.node import Settings
-from forebay._closed_forms.wording import OPTIONS, options_of
+from forebay._closed_forms.wording import OPTIONS, options_changed, options_of, settings_of
 from forebay.config import ProducerConfig
 from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
@@ -327,20 +327,9 @@ class Question:
     def settings_of(self, given: Mapping[str, Any]) -> Settings:
         """As the search takes them, with the defaults of what is not given."""
         config = ProducerConfig({**given, **SIMULATED})
-        codec = config["compression.type"]
-        ratio = 1.0 if codec == "none" or self.load.compression is None else self.load.compression.ratio
-        return Settings(
-            linger_ms=config["linger.ms"],
-            batch_size=config["batch.size"],
-            in_flight=config["max.in.flight.requests.per.connection"],
-            compression=codec,
-            compression_ratio=ratio,
-            buffer_memory=config["buffer.memory"],
-            max_request_size=config["max.request.size"],
-            delivery_timeout_ms=config["delivery.timeout.ms"],
-            request_timeout_ms=config["request.timeout.ms"],
-            retry_backoff_max_ms=config["retry.backoff.max.ms"],
-        )
+        compression = self.load.compression
+        left = 1.0 if compression is None or config["compression.type"] == "none" else compression.ratio
+        return settings_of(config, left)
 
     def untuned(self) -> dict[str, Any]:
         """What is given today, without the options that are tuned."""
@@ -357,12 +346,6 @@ class Question:
             return {}
         codec = CODEC if present.compression == "none" else present.compression
         return {"none": 1.0, codec: self.load.compression.ratio}
-
-
-def options_changed(present: Settings, settings: Settings) -> dict[str, int | str]:
-    """The options that are to be others."""
-    before = options_of(present)
-    return {name: value for name, value in options_of(settings).items() if value != before[name]}
 
 
 def declared_outages(brokers: Brokers, names: Sequence[int], present: Settings) -> list[away.Outage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from forebay._closed_forms.wording import counted
@@ -10,6 +11,13 @@ from forebay.tune.workload import Cycle, Lognormal, Sizes, Stream, Workload
 
 MOST_STREAMS = 2
 MOST_TOPICS = 4
+WIDTH = 110
+"""Of a line that may be long."""
+
+
+def wrapped(head: str, text: str, most: int | None = None) -> list[str]:
+    """A text with its head, and what goes on below it; of no more lines than ``most``."""
+    return textwrap.wrap(f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10, max_lines=most, placeholder=" ...")
 
 
 def described(load: Workload, brokers: Brokers) -> Iterator[tuple[str, str]]:

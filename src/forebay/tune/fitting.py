@@ -73,21 +73,26 @@ def times_of(answer_ms: float) -> dict[str, float]:
 
 def mix(counted: Mapping[int, int]) -> dict[int, float]:
     """Sizes and their shares, in a small number of steps with the mean of each."""
-    total = sum(counted.values())
-    ordered = sorted(counted.items())
-    if len(ordered) <= MOST_SIZES:
-        return {size: count / total for size, count in ordered}
     found: defaultdict[int, float] = defaultdict(float)
-    count_of_step = bytes_of_step = 0
-    for size, count in ordered:
-        count_of_step += count
-        bytes_of_step += size * count
-        if count_of_step >= total / MOST_SIZES:
-            found[round(bytes_of_step / count_of_step)] += count_of_step / total
-            count_of_step = bytes_of_step = 0
-    if count_of_step:
-        found[round(bytes_of_step / count_of_step)] += count_of_step / total
+    for size, share in in_steps(counted, MOST_SIZES):
+        found[round(size)] += share
     return dict(found)
+
+
+def in_steps(weights: Mapping[int, float], most: int) -> list[tuple[float, float]]:
+    """(the mean size of a step, its share), in order; of no more sizes than ``most`` each is a step of its own."""
+    total, ordered = sum(weights.values()), sorted(weights.items())
+    if len(ordered) <= most:
+        return [(float(size), weight / total) for size, weight in ordered]
+    found: list[tuple[float, float]] = []
+    weight_of_step = bytes_of_step = 0.0
+    for size, weight in ordered:
+        weight_of_step += weight
+        bytes_of_step += size * weight
+        if weight_of_step >= total / most or size == ordered[-1][0]:
+            found.append((bytes_of_step / weight_of_step, weight_of_step / total))
+            weight_of_step = bytes_of_step = 0.0
+    return found
 
 
 def seen_load(looks: Sequence[Look]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from forebay._accumulator.partitioner import key_partition
 from forebay._closed_forms.node import NodeCost, NodeLoad
 from forebay._records.batch_v2 import exact_record_size
 from forebay.tune._world.callers import records
+from forebay.tune.fitting import in_steps
 
 if TYPE_CHECKING:
     from forebay.tune.brokers import Broker, Brokers
@@ -121,26 +122,8 @@ class Sample:
             return None
         return NodeLoad(
             rate=rate,
-            sizes=self.sizes(),
+            sizes=tuple(in_steps(self._sizes, SIZES)),
             partition_shares=(*keyed, *free) if keyed or len(free) > 1 else None,
             in_turn=self.in_turn,
             partitions=max(1, sum(places.values())),
         )
-
-    def sizes(self) -> tuple[tuple[float, float], ...]:
-        """(bytes with overhead, share), in a small number of steps."""
-        total = sum(self._sizes.values())
-        ordered = sorted(self._sizes.items())
-        if len(ordered) <= SIZES:
-            return tuple((float(size), weight / total) for size, weight in ordered)
-        steps: list[tuple[float, float]] = []
-        weight_of_step, bytes_of_step = 0.0, 0.0
-        for size, weight in ordered:
-            weight_of_step += weight
-            bytes_of_step += size * weight
-            if weight_of_step >= total / SIZES:
-                steps.append((bytes_of_step / weight_of_step, weight_of_step / total))
-                weight_of_step, bytes_of_step = 0.0, 0.0
-        if weight_of_step:
-            steps.append((bytes_of_step / weight_of_step, weight_of_step / total))
-        return tuple(steps)

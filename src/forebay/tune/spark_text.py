@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
 
 from forebay._closed_forms.node import MIB
 from forebay._closed_forms.wording import Facts, plain, size
+from forebay.tune.described import wrapped
 from forebay.tune.reasons import Reason
 from forebay.tune.spark_table import ARROW_ROWS, SparkWrite, WriteFigures
 
-WIDTH = 110
 MOST_NODES = 3
 WORTH_A_SHUFFLE = 0.2
 """Share of the requests that has to be saved before moving all rows is spoken for."""
@@ -122,13 +121,9 @@ def write_text(found: SparkWrite) -> str:
         "",
         *_columns(found),
         "",
-        *(
-            line
-            for number, reason in enumerate(found.reasons)
-            for line in _wrapped("" if number else "advice", reason.text)
-        ),
+        *(line for number, each in enumerate(found.reasons) for line in wrapped("" if number else "advice", each.text)),
         *_failed(found),
-        *_wrapped("assumed", "; ".join(found.assumptions)),
+        *wrapped("assumed", "; ".join(found.assumptions)),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -144,7 +139,7 @@ def _question(found: SparkWrite) -> Iterator[str]:
         f"hands over up to {table.rows_s:,.0f} rows/s, {table.arrow_rows:,} at a time"
     )
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
-    yield from _wrapped("settings", settings)[:2]
+    yield from wrapped("settings", settings)[:2]
     p50, p99 = found.before_ms
     yield f"{'others':<10}p50 {p50:,.2f} ms, p99 {p99:,.2f} ms before the write, of another producer; seed {found.seed}"
 
@@ -178,11 +173,3 @@ def _columns(found: SparkWrite) -> Iterator[str]:
 def _failed(found: SparkWrite) -> Iterator[str]:
     if found.present.failed:
         yield f"{'lost':<10}{plain(found.present.failed)} rows of a task are not acknowledged in time: the write fails"
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return (
-        textwrap.wrap(f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10)
-        if head
-        else textwrap.wrap(text, WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10)
-    )

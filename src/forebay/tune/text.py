@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, VERDICTS, counted, in_bytes, plain
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
-from forebay.tune.described import described
+from forebay.tune.described import described, wrapped
 from forebay.tune.figures import Figures
 from forebay.tune.goal import Goal
 from forebay.tune.prediction import ONE_SEED, NodePrediction, Prediction, Times
 from forebay.tune.workload import Workload
 
 TO = "\N{EN DASH}"
-WIDTH = 110
-"""Of what may be long."""
 MOST_NODES = 3
 MOST_OUTAGES = 3
 MOST_REASONS = 3
@@ -49,9 +46,7 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
 
 def _told(head: str, sentences: Sequence[str], most: int, begin: str = "") -> list[str]:
     """So many lines of sentences at most; none without any."""
-    text = f"{head:<10}{begin}{'; '.join(sentences)}"
-    limits: Any = {"max_lines": most, "placeholder": " ..."}
-    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 10, **limits) if sentences else []
+    return wrapped(head, begin + "; ".join(sentences), most) if sentences else []
 
 
 def _span(found: Prediction, name: str, shown: Callable[[float], str]) -> str:
@@ -69,7 +64,7 @@ def _question(found: Prediction, load: Workload, brokers: Brokers) -> Iterator[s
     for head, text in described(load, brokers):
         yield f"{head:<10}{text}"
     settings = " ".join(f"{name}={value}" for name, value in found.settings.items())
-    yield from textwrap.wrap(f"{'settings':<10}{settings or 'the defaults'}", WIDTH, subsequent_indent=" " * 10)[:2]
+    yield from wrapped("settings", settings or "the defaults")[:2]
     several = "; in brackets what other seeds gave" if found.intervals else ""
     of = "" if found.fleet.simulated == found.fleet.producers else f" of {counted(found.fleet.simulated, 'producer')}"
     yield f"{'simulated':<10}{found.seconds:g} s, {found.sent:,} records{of}, seed {found.seed}{several}"
@@ -164,28 +159,20 @@ def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> 
     lines = [
         *_question(found.present, load, brokers),
         "",
-        *_wrapped("advice", f"{VERDICTS[found.verdict]} {settings}".rstrip()),
-        *(line for reason in found.reasons[:MOST_REASONS] for line in _wrapped("", reason.text)),
+        *wrapped("advice", f"{VERDICTS[found.verdict]} {settings}".rstrip()),
+        *(line for reason in found.reasons[:MOST_REASONS] for line in wrapped("", reason.text)),
         "",
         *_columns(found.figures, found.spreads),
         "",
         *_trials(found),
         *_front(found),
-        *_wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
+        *wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
         *_goal(found.proposed, goal),
         # The figures are of several seeds, those of ``present`` beside them of one.
         *_told("assumed", found.present.assumptions, MOST_TRUST),
         *_told("trust", [each for each in found.present.doubts if each != ONE_SEED], MOST_TRUST, "lower: "),
     ]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return (
-        textwrap.wrap(f"{head:<10}{text}", WIDTH, subsequent_indent=" " * 10, drop_whitespace=True)
-        if head
-        else (textwrap.wrap(text, WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10))
-    )
 
 
 def _columns(figures: Mapping[str, Figures], spreads: Mapping[str, Mapping[str, tuple[float, float]]]) -> Iterator[str]:

@@ -11,16 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Self
 
-from forebay._insight.trace_file import (
-    MARK,
-    Block,
-    TraceFileError,
-    block_bytes,
-    encoded,
-    head_line,
-    read_blocks,
-    read_head,
-)
+from forebay._insight.trace_file import MARK, Block, TraceFileError, read_blocks, read_head
 from forebay.tune._checks import TuneError, number
 from forebay.tune.stalls import Stalls
 
@@ -98,13 +89,6 @@ class Trace:
         if not found.times:
             raise TuneError("the trace has no record: nothing was sent while it was recorded")
         return cls(head, blocks, found)
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file that ``open`` reads."""
-        with open(path, "wb") as file:
-            file.write(head_line({key: value for key, value in self.head.items() if key != MARK}))
-            for block in self.blocks:
-                file.write(encoded(*block_bytes(block)))
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,6 @@ import pytest
 from forebay._insight.trace_file import (
     BATCH,
     TraceFileError,
-    block_bytes,
     encoded,
     head_line,
     read_blocks,
@@ -39,7 +38,6 @@ def test_what_is_written_is_read() -> None:
     assert [list(first.records[name]) for name in ("time", "key", "value")] == [[0, 1, 2], [-1] * 3, [100] * 3]
     assert list(second.batches["partition"]) == [7] and not second.records["time"]
     assert tuple(first.batches) == BATCH
-    assert encoded(*block_bytes(first)) == block(row(), row(5, 1), kept=3)
 
 
 @pytest.mark.parametrize("line", [b"", b"\x00\x01", b"[load]\n", b"[]\n", b"{}\n", b"3\n", b"\xff\xfe\n"])

@@ -42,10 +42,6 @@ class Costs:
         return self.turn + self.request * requests + self.batch * batches
 
 
-NO_COSTS = Costs(wake=0, turn=0, request=0, batch=0, record=0)
-"""For tests: all times are those of the brokers and the wire."""
-
-
 class RatioCompressor(Compressor):
     """Makes of a batch the share of its bytes that the user said, and tells the time that the codec would take."""
 
