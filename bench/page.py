@@ -78,6 +78,13 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         ),
     ),
     "footprint": ("Memory of what is queued", (Bars("Resident", "bytes_a_record", "bytes a record"),)),
+    "memory": (
+        "Memory in use",
+        (
+            Bars("The most over the idle producer", "peak_kib", "MiB", 1 / 1024),
+            Bars("Allowed", "limit", "MiB", 1 / 1024**2),
+        ),
+    ),
     "batch-cost": ("Batches of many partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
     "partitions": (
         "Many partitions, a real broker",
