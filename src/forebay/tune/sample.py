@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 SAMPLE = 20_000
 """Records of each stream that are counted."""
+APART = 12
+"""So many nodes are told apart, however little they differ."""
+BAND = 1.1
+"""Times by which the rates of nodes differ that are taken for alike."""
 SIZES = 40
 """So many sizes of records at most are told apart."""
 
@@ -44,7 +48,26 @@ def node_loads(load: Workload, brokers: Brokers) -> tuple[list[tuple[NodeLoad, N
         if node is not None:
             found.append((node, cost_of(broker)))
             numbers.append(number)
-    return found, numbers
+    return found if len(found) <= APART else alike(found), numbers
+
+
+def alike(nodes: Sequence[tuple[NodeLoad, NodeCost]]) -> list[tuple[NodeLoad, NodeCost]]:
+    """The same nodes, but those that cost the same and get nearly the same get the mean.
+
+    Keys give each of many nodes a little more or less, and closed forms look at each kind of node once.
+    """
+    bands: defaultdict[tuple[NodeCost, bool, int, int], list[int]] = defaultdict(list)
+    for at, (load, cost) in enumerate(nodes):
+        band = round(math.log(load.rate) / math.log(BAND))
+        bands[cost, load.partition_shares is None, load.partitions, band].append(at)
+    found = [*nodes]
+    for places in bands.values():
+        middle, cost = nodes[sorted(places, key=lambda at: nodes[at][0].rate)[len(places) // 2]]
+        factor = math.fsum(nodes[at][0].rate for at in places) / len(places) / middle.rate
+        shares = None if middle.partition_shares is None else tuple(factor * each for each in middle.partition_shares)
+        for at in places:
+            found[at] = replace(middle, rate=factor * middle.rate, partition_shares=shares), cost
+    return found
 
 
 def leaders_of(load: Workload, nodes: int) -> dict[tuple[str, int], int]:

@@ -67,6 +67,19 @@ def test_leaders_are_in_turn_over_all_topics() -> None:
     assert leaders_of(load, 3) == {("a", 0): 1, ("a", 1): 2, ("b", 0): 3, ("b", 1): 1}
 
 
+def test_many_nodes_that_get_nearly_the_same_are_looked_at_once() -> None:
+    load = Workload(rate=1000, keys={"count": 20_000}, topics={"t": 1000})
+    nodes, numbers = node_loads(load, Brokers.alike(100))
+    assert len(nodes) == 100 and numbers == [*range(1, 101)]
+    assert len(set(nodes)) < 12
+    assert sum(each.rate for each, _cost in nodes) == pytest.approx(1000)
+    assert all(sum(each.partition_shares or ()) == pytest.approx(each.rate) for each, _cost in nodes)
+    slow = Brokers((*Brokers.alike(99).nodes, Broker(fixed_ms=50.0)))
+    assert [cost.fixed_ms for _load, cost in node_loads(load, slow)[0]].index(50.0) == 99
+    few, _numbers = node_loads(load, Brokers.alike(10))
+    assert len(set(few)) == 10
+
+
 def test_more_records_and_a_slower_node() -> None:
     nodes, _ = node_loads(Workload(rate=900, topics={"t": 3}), Brokers.alike(3))
     assert [load.rate for load, _ in scaled(nodes, 2.0)] == pytest.approx([600] * 3)
