@@ -17,6 +17,7 @@ from forebay._closed_forms.estimate import Estimate, estimate_alike
 from forebay._closed_forms.node import BATCH_OVERHEAD, NodeCost, NodeLoad, Settings
 from forebay._closed_forms.wording import changed, option_value, options_changed, plain, settings_of, size
 from forebay._metrics.names import NODE, PRODUCER
+from forebay._runtime.times import is_number
 from forebay.errors import IllegalArgumentError
 
 LEAST_RECORDS = 1_000
@@ -157,7 +158,7 @@ def advise(parts: Any, p99_ms: float | None) -> LiveAdvice:
     Raises:
         IllegalArgumentError: ``p99_ms`` is no number above 0.
     """
-    if p99_ms is not None and not (isinstance(p99_ms, int | float) and 0 < p99_ms < math.inf):
+    if p99_ms is not None and (not is_number(p99_ms) or not 0 < p99_ms < math.inf):
         raise IllegalArgumentError(f"p99_ms is {p99_ms!r}; it must be a number above 0, or None")
     seen = seen_of(parts)
     return advice_of(seen, settings_of(parts.config, seen.ratio), p99_ms)

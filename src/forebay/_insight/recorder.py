@@ -20,6 +20,7 @@ from forebay._insight.trace_file import BATCH, encoded, head_line, of_rows, turn
 from forebay._metrics.names import PRODUCER
 from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import Latch
+from forebay._runtime.times import is_number
 from forebay._runtime.version import VERSION
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
@@ -267,7 +268,7 @@ def record(parts: Any, path: str | os.PathLike[str], *, seconds: float, share: f
     """
     if not 0 < seconds <= 7 * 86_400:
         raise IllegalArgumentError(f"seconds is {seconds!r}; it must be above 0 and at most a week")
-    if not 1 / MOST_EVERY <= share <= 1:
+    if not is_number(share) or not 1 / MOST_EVERY <= share <= 1:
         raise IllegalArgumentError(f"share is {share!r}; it must be from {1 / MOST_EVERY} to 1")
     recorder = Recorder(parts, os.fspath(path), seconds=seconds, share=share)
     recorder.begin()

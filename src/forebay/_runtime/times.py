@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from forebay.errors import IllegalArgumentError
 
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     Seconds = float | timedelta
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number of Python's, or NumPy's float; a truth value is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def seconds(timeout: Seconds) -> float:
     """The seconds of a wait or a limit.
 
@@ -20,7 +25,7 @@ def seconds(timeout: Seconds) -> float:
         TypeError: neither a number nor a timedelta; a truth value and a text are none, whatever they look like.
         IllegalArgumentError: negative, or not a number.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    if not is_number(timeout):
         from datetime import timedelta  # as below
 
         if not isinstance(timeout, timedelta):

@@ -174,7 +174,7 @@ def test_a_producer_that_sends_is_advised_of_its_own_metrics() -> None:
     assert 0.4 * found.measured["requests/s"] < found.estimated["present"].requests < 2 * found.measured["requests/s"]
 
 
-@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), "20"])
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), "20", True])
 def test_a_limit_that_is_none(limit: Any) -> None:
     with pytest.raises(IllegalArgumentError, match="p99_ms is .*; it must be a number above 0, or None"):
         World().producer.advise(p99_ms=limit)

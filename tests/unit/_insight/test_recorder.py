@@ -128,9 +128,17 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "share", "said"),
-    [(0, 1.0, "seconds is 0"), (8 * 86_400, 1.0, "at most a week"), (1, 0.0, "share is 0.0"), (1, 1.1, "share is 1.1")],
+    [
+        (0, 1.0, "seconds is 0"),
+        (8 * 86_400, 1.0, "at most a week"),
+        (1, 0.0, "share is 0.0"),
+        (1, 1.1, "share is 1.1"),
+        (1, "0.5", "share is '0.5'"),
+        (1, True, "share is True"),
+        (1, float("nan"), "share is nan"),
+    ],
 )
-def test_values_that_cannot_be_are_refused(tmp_path: Path, seconds: float, share: float, said: str) -> None:
+def test_values_that_cannot_be_are_refused(tmp_path: Path, seconds: float, share: Any, said: str) -> None:
     with pytest.raises(IllegalArgumentError, match=said):
         record(World().parts, tmp_path / "a.trace", seconds=seconds, share=share)
 
