@@ -135,7 +135,7 @@ class Cluster:
 
 def brokers_of(found: Calibration) -> Brokers:
     """The nodes in the order of their ids, as the leaders stand in turn."""
-    return Brokers(tuple(node.broker for node in sorted(found.nodes, key=lambda node: node.id)))
+    return Brokers(tuple(node.broker for node in sorted(found.nodes, key=lambda node: node.id)), measured=True)
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ VERDICTS = {
     "unmet": "nothing that was tried keeps the goal; the nearest is",
 }
 COLUMNS = {"present": "today", "defaults": "defaults", "best": "best found"}
+ONE_SEED = "one seed was run, so no interval is known"
 OF_SIZE = ("batch.size", "buffer.memory", "max.request.size")
 
 Value = float | int | str

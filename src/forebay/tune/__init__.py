@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,6 @@ AFTER_S = 15.0
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
 MOST_SEEDS = 100
-GUESSED = "the times of the brokers are guessed from the fast answers in the trace"
 
 
 def __dir__() -> list[str]:
@@ -124,11 +122,9 @@ def predict(
         fleets.predicted(load, brokers, found, costs=costs, stalls=stalls, seed=each, seconds=time)
         for each in range(first, first + whole("seeds", seeds, 1, MOST_SEEDS))
     ]
-    said = joined(runs, load, costs, stalls)
+    said = joined(runs, load, brokers, costs, stalls)
     if said.fleet.above_capacity and load.producers > 1:
         said = fleets.with_nearest(said, load, brokers, costs=costs, stalls=stalls, seconds=time)
-    if load.trace is not None and brokers == brokers_of(load):
-        said = replace(said, doubts=(GUESSED, *said.doubts))
     return said
 
 

@@ -104,8 +104,12 @@ class Brokers:
 
     nodes: tuple[Broker, ...] = (Broker(),)
     outages: tuple[Outage, ...] = ()
+    measured: bool = False
+    """Whether its times were measured, as ``calibrate`` does; else they are guesses, and predictions say so."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.measured, bool):
+            raise refused("measured", self.measured, "true or false")
         if not self.nodes:
             raise refused("nodes", 0, "at least 1")
         for outage in self.outages:
@@ -139,11 +143,12 @@ class Brokers:
         Raises:
             ConfigError: a value is not right.
         """
-        alike = {key: value for key, value in table.items() if key not in ("nodes", "node", "outage")}
+        alike = {key: value for key, value in table.items() if key not in ("nodes", "node", "outage", "measured")}
         found = cls.alike(table.get("nodes", 1), **alike)
         for single in table.get("node", ()):
             found = found.with_node(**single)
-        return cls(found.nodes, tuple(Outage(**outage) for outage in table.get("outage", ())))
+        outages = tuple(Outage(**outage) for outage in table.get("outage", ()))
+        return cls(found.nodes, outages, table.get("measured", False))
 
     def with_node(self, node: int | None = None, **changed: Any) -> Self:
         """The cluster with other fields of one node, which is given by its number."""
@@ -153,7 +158,7 @@ class Brokers:
             choice("node key", key, known)
         nodes = list(self.nodes)
         nodes[node - 1] = replace(nodes[node - 1], **changed)
-        return type(self)(tuple(nodes), self.outages)
+        return replace(self, nodes=tuple(nodes))
 
     def slowed(self, node: int, factor: float) -> Self:
         """The cluster in which one node takes so many times as long for each request."""
@@ -164,7 +169,7 @@ class Brokers:
 
     def with_outages(self, *outages: Outage) -> Self:
         """The same nodes with these outages, and no others."""
-        return type(self)(self.nodes, outages)
+        return replace(self, outages=outages)
 
     @property
     def last_outage(self) -> float:

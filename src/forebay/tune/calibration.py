@@ -75,7 +75,7 @@ class Calibration:
     @property
     def brokers(self) -> Brokers:
         """For a prediction; numbered from 1 in the order of ``nodes``."""
-        return Brokers(tuple(node.broker for node in self.nodes))
+        return Brokers(tuple(node.broker for node in self.nodes), measured=True)
 
     def as_json(self) -> str:
         """All of it."""
@@ -87,6 +87,7 @@ class Calibration:
             f"{BEGIN} on topic {self.topic}; the brokers that lead a partition of it.",
             "[cluster]",
             f"nodes = {len(self.nodes)}",
+            "measured = true",
         ]
         for number, node in enumerate(self.nodes, 1):
             said = f"ApiVersions takes {node.trip_ms:g} ms, a record alone {node.lone_ms:g} ms"

@@ -49,7 +49,7 @@ BROKER = (
 )
 ALLOWED: Mapping[str, tuple[str, ...] | None] = {
     "load": (*STREAM, "topics", "producers", "compression", "trace", "stream"),
-    "cluster": (*BROKER, "nodes", "node", "outage", "file"),
+    "cluster": (*BROKER, "nodes", "node", "outage", "file", "measured"),
     "goal": ("least", "p50_ms", "p99_ms", "memory", "lost", "hold_ms"),
     "client": ("stalls", "beside"),
     "settings": None,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forebay._closed_forms.wording import ONE_SEED
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described
+from forebay.tune.fitting import trace_cluster
 from forebay.tune.measures import CAUSES, POINTS, Histogram, Recorder
 from forebay.tune.stalls import NO_STALLS, Stalls
 from forebay.tune.workload import Workload
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
-ONE_SEED = "one seed was run, so no interval is known"
 LEAST_ABOVE = 30
 """Records above a p99 of which it is not chance where it is."""
 BUSY = 0.9
@@ -211,9 +212,14 @@ INTERVALS: Mapping[str, Callable[[Prediction], float]] = {
 """The figures that have an interval."""
 
 
-def joined(runs: Sequence[Prediction], load: Workload, costs: Costs, stalls: Stalls | None) -> Prediction:
+def joined(
+    runs: Sequence[Prediction], load: Workload, brokers: Brokers, costs: Costs, stalls: Stalls | None
+) -> Prediction:
     """The first of some predictions that differ in their seeds alone; by how much they do, and what is assumed."""
-    doubts = _doubts(load, costs, stalls, runs[0].acknowledged)
+    doubts = (
+        *_doubts_of_times(load, brokers, costs, stalls),
+        *_doubts_of_records(load, runs[0].acknowledged),
+    )
     spans = {name: [figure(each) for each in runs] for name, figure in INTERVALS.items() if len(runs) > 1}
     return dataclasses.replace(
         runs[0],
@@ -354,16 +360,21 @@ def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated:
     return tuple(said)
 
 
-def _doubts(load: Workload, costs: Costs, stalls: Stalls | None, records: int) -> tuple[str, ...]:
-    said: list[str] = []
+def _doubts_of_times(load: Workload, brokers: Brokers, costs: Costs, stalls: Stalls | None) -> Iterator[str]:
+    if load.trace is not None and brokers == Brokers.of(trace_cluster(load.trace)):
+        yield "the times of the brokers are guessed from the fast answers in the trace"
+    elif not brokers.measured:
+        yield "the times of the brokers are guesses"
     if dataclasses.replace(costs, switch=0.0) == Costs():
-        said.append("the times of the client's own work are guesses")
+        yield "the times of the client's own work are guesses"
     if stalls is None:
-        said.append("stalls of its machine are not known")
+        yield "stalls of its machine are not known"
+
+
+def _doubts_of_records(load: Workload, acknowledged: int) -> Iterator[str]:
     if load.trace is not None and load.trace.left_out:
-        said.append(f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up")
+        yield f"{load.trace.left_out:,} records are not in the trace: its recorder could not keep up"
     if load.compression is not None and (load.trace is None or load.trace.compression() is None):
-        said.append("what compression leaves was given, not measured")
-    if records < 100 * LEAST_ABOVE:
-        said.append(f"only {records // 100} records took longer than the p99")
-    return tuple(said)
+        yield "what compression leaves was given, not measured"
+    if acknowledged < 100 * LEAST_ABOVE:
+        yield f"only {acknowledged // 100} records took longer than the p99"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, SHORT, VERDICTS, in_bytes, option_value
+from forebay._closed_forms.wording import CAUSES, COLUMNS, ONE_SEED, PARTS, SHORT, VERDICTS, in_bytes, option_value
 from forebay._plots import NARROW, PAGE_STYLE, Mark, Series, area, lines, page, scatter, stacked, table
 
 Values = Mapping[str, Any]
@@ -32,7 +32,7 @@ SAID_WHOLE = ("leave", "trial", "unmet")
 TRUST = (
     "Counts come from the code that sends, so they are right as far as the load is described right.",
     "Latency is as good as the times of the cluster that were given.",
-    "Pauses of the brokers and stalls of the producer's machine are not in it, so that a measured p99 is higher.",
+    "Pauses of the brokers are not in it, so that a measured p99 may be higher.",
 )
 STYLE = """
 .numbers td:nth-child(n+2), .numbers th:nth-child(n+2) { text-align: right; }
@@ -366,6 +366,8 @@ def _trials(trials: Mapping[str, Values]) -> str:
 def _trust(run: Values, seed: int, tried: Sequence[int] = ()) -> str:
     said = [f"Assumed: {each}." for each in run["assumptions"]]
     said += TRUST
+    # The figures of an advice are of several seeds.
+    said += [f"Trust it less: {each}." for each in run["doubts"] if not tried or each != ONE_SEED]
     if tried:
         said.append(f"{tried[0]:,} settings were looked at by closed forms, {tried[1]:,} by simulation.")
     said.append(f"The same question with seed {seed} gives this page again, byte by byte.")

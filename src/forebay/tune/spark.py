@@ -85,7 +85,7 @@ def spark_write(
         grouped=grouped,
         memory=-(-table.tasks // table.executors) * question.memory(),
         reasons=(),
-        assumptions=_assumptions(table, costs),
+        assumptions=_assumptions(table, question.brokers, costs),
     )
     return replace(found, reasons=reasons_for(found))
 
@@ -229,7 +229,7 @@ class _Writes:
         return int(ProducerConfig({**self.table.settings(), **SIMULATED})["buffer.memory"])
 
 
-def _assumptions(table: SparkTable, costs: Costs | None) -> tuple[str, ...]:
+def _assumptions(table: SparkTable, brokers: Brokers, costs: Costs | None) -> tuple[str, ...]:
     said = [
         "one task is simulated, and the others do the same at other times",
         f"Spark takes {START_MS:g} ms for a task beside its rows, and nothing for the write as a whole",
@@ -239,6 +239,8 @@ def _assumptions(table: SparkTable, costs: Costs | None) -> tuple[str, ...]:
         said.append(f"a task hands over {table.rows_s:,.0f} rows/s at most, a guess")
     if table.rows > MOST_ROWS * table.in_all:
         said.append(f"{MOST_ROWS:,} rows of a task are simulated, and the rest is as they are")
+    if not brokers.measured:
+        said.append("the times of the brokers are guesses")
     if costs is None:
         said.append("the times of the client's own work are guesses")
     if table.compression is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from forebay._closed_forms.wording import CAUSES, COLUMNS, PARTS, VERDICTS, counted, in_bytes, plain
+from forebay._closed_forms.wording import CAUSES, COLUMNS, ONE_SEED, PARTS, VERDICTS, counted, in_bytes, plain
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described, wrapped
 from forebay.tune.figures import Figures
 from forebay.tune.goal import Goal
-from forebay.tune.prediction import ONE_SEED, NodePrediction, Prediction, Times
+from forebay.tune.prediction import NodePrediction, Prediction, Times
 from forebay.tune.workload import Workload
 
 TO = "\N{EN DASH}"

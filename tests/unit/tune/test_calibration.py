@@ -127,7 +127,7 @@ def test_what_was_measured_can_be_predicted_with_and_read_by_programs() -> None:
     world = real_world(Speed(rtt=2, fixed=0.5), Speed(rtt=2, fixed=4))
     told: list[str] = []
     found = measure(ProducerConfig(**world.config), "t", around=world.around, tell=told.append)
-    assert found.brokers == Brokers(tuple(node.broker for node in found.nodes)) and len(told) == 2
+    assert found.brokers == Brokers(tuple(node.broker for node in found.nodes), measured=True) and len(told) == 2
     values = json.loads(found.as_json())
     assert (values["version"], values["topic"], len(values["nodes"])) == (1, "t", 2)
     assert values["nodes"][1]["broker"]["fixed_ms"] == found.nodes[1].broker.fixed_ms
