@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from forebay.tune import Brokers, Costs, Outage, Stream, Workload, fleets, predict
-from forebay.tune._world.costs import NO_COSTS
 from forebay.tune.fleets import phases_of, predicted, real_producers
 from forebay.tune.prediction import Prediction
+from tests.support.costs import NO_COSTS
 from tests.unit.tune.traces import steady, trace_of
 
 BUSY = Brokers.alike(2, rtt_ms=1, fixed_ms=2, per_mib_ms=3, handlers=2)

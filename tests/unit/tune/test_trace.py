@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.tune import Brokers, Costs, Trace, Workload, predict
+from forebay.tune import Brokers, Trace, Workload, predict
 from forebay.tune.trace import is_trace, merged, removed, spread
+from tests.support.costs import NO_COSTS
 from tests.unit.tune.traces import Sent, file_of, steady, trace_of
-
-NOTHING = Costs(wake=0, turn=0, request=0, batch=0, record=0)
 
 
 def test_records_come_in_the_order_of_their_times_whatever_their_batch(tmp_path: Path) -> None:
@@ -115,19 +114,19 @@ def test_answers_and_compression_are_those_of_batches_that_went_well() -> None:
 
 def test_a_prediction_replays_each_record() -> None:
     found = trace_of(*steady(200, key=4, partition=2))
-    said = predict(found, {"linger.ms": 0}, costs=NOTHING)
+    said = predict(found, {"linger.ms": 0}, costs=NO_COSTS)
     assert (said.sent, said.acknowledged, said.seconds) == (200, 200, 1.0)
     assert [node.records_s for node in said.nodes] == [200, 0]
-    assert predict(found, {"linger.ms": 0}, costs=NOTHING).as_json() == said.as_json()
+    assert predict(found, {"linger.ms": 0}, costs=NO_COSTS).as_json() == said.as_json()
     assert said.doubts[0] == "the times of the brokers are guessed from the fast answers in the trace"
-    slow = predict(found, brokers=Brokers.alike(3, fixed_ms=20), costs=NOTHING)
+    slow = predict(found, brokers=Brokers.alike(3, fixed_ms=20), costs=NO_COSTS)
     assert slow.settings == {"linger.ms": 5} and slow.latency.p50 > 20 > said.latency.p50
     assert slow.doubts[0] == "the times of the brokers are guesses"
 
 
 def test_what_is_not_known_of_a_trace_is_assumed_aloud() -> None:
     found = trace_of(*steady(20), every=2, left_out={"batches": 1, "records": 7})
-    said = predict(found, costs=NOTHING)
+    said = predict(found, costs=NO_COSTS)
     assert any("7 records are not in the trace" in each for each in said.doubts)
     assert any("stands for 2" in each for each in said.assumptions)
 
@@ -140,26 +139,26 @@ def test_stalls_that_the_recorder_saw_are_those_of_its_replay() -> None:
     found = trace_of(*steady(200), stalls={"looks": 1000, "long": [[50.0 * at, 10.0] for at in range(20)]})
     assert found.stalls is not None
     assert found.stalls.seconds == pytest.approx(10)  # a fiftieth of it is in stalls
-    said = predict(found, costs=NOTHING)
-    assert said.latency.p999 > predict(plain, costs=NOTHING).latency.p999
+    said = predict(found, costs=NO_COSTS)
+    assert said.latency.p999 > predict(plain, costs=NO_COSTS).latency.p999
     assert "stalls as it was seen to: 2 times a second" in said.assumptions[1]
     calm = trace_of(*steady(200), stalls={"looks": 1000, "long": []})
-    assert predict(calm, costs=NOTHING).latency == predict(plain, costs=NOTHING).latency
-    assert not any("stalls" in each for each in predict(calm, costs=NOTHING).doubts)
+    assert predict(calm, costs=NO_COSTS).latency == predict(plain, costs=NO_COSTS).latency
+    assert not any("stalls" in each for each in predict(calm, costs=NO_COSTS).doubts)
 
 
 def test_a_part_of_a_trace_is_another_one_for_each_seed() -> None:
     batches = [each for at in range(10) for each in steady(10 + 10 * at)]
     moved = [each._replace(created=each.created + 1_000_000 * at) for at in range(10) for each in steady(10 + 10 * at)]
     load = Workload.replaying(trace_of(*moved, seconds=10.0))
-    sent = {predict(load, costs=NOTHING, seconds=1.0, seed=seed).sent for seed in range(5)}
-    assert len(sent) > 2 and predict(load, costs=NOTHING).sent == len(batches)
+    sent = {predict(load, costs=NO_COSTS, seconds=1.0, seed=seed).sent for seed in range(5)}
+    assert len(sent) > 2 and predict(load, costs=NO_COSTS).sent == len(batches)
 
 
 def test_a_hold_of_the_replay_delays_what_comes_later() -> None:
     load = Workload.replaying(trace_of(*steady(1000, size=1000)))
     small = {"buffer.memory": 20_000, "batch.size": 10_000, "linger.ms": 0}
-    said = predict(load, small, brokers=Brokers.alike(2, fixed_ms=100), costs=NOTHING)
+    said = predict(load, small, brokers=Brokers.alike(2, fixed_ms=100), costs=NO_COSTS)
     assert said.holds > 0 and said.backlog > 0
     assert said.latency.longest < 1.5 * said.longest_hold_ms + 500
 

@@ -34,8 +34,9 @@ DEFAULT_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.udf.pipelined.enabled": "true",
 }
+"""Not ``spark.python.udf.pipelined.enabled``: Spark 4.3.0 then takes workers for a next task whose channel is closed, and
+the task fails with a ClosedChannelException, whatever the Python function is."""
 
 
 def master_of(job: Job, environment: Mapping[str, str] = os.environ) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.tune._world.costs import NO_COSTS, Costs
+from forebay.tune._world.costs import Costs
+from tests.support.costs import NO_COSTS
 
 
 def test_a_turn_costs_itself_its_requests_and_its_batches() -> None:

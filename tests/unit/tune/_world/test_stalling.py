@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from forebay.tune import Brokers, Costs, Stalls, Stream, Workload, predict
-from forebay.tune._world.costs import NO_COSTS
 from forebay.tune._world.stalling import Stalling
+from tests.support.costs import NO_COSTS
 
 SEEN = Stalls(seconds=10.0, long=tuple((100.0 * number, 20.0) for number in range(100)), spread=(0.1,) * 101)
 """A fifth of the time, in moments of 20 ms."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from forebay.tune._world.costs import NO_COSTS
 from forebay.tune._world.tasks import TaskWorld
 from forebay.tune.brokers import Brokers
 from forebay.tune.workload import Stream, Workload
+from tests.support.costs import NO_COSTS
 
 
 def world_of(rows: int, *, producers: int = 1, settings: dict[str, Any] | None = None, **stream: Any) -> TaskWorld:

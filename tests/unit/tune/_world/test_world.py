@@ -9,11 +9,12 @@ import pytest
 
 from forebay.errors import ConfigError
 from forebay.tune._world import world as module
-from forebay.tune._world.costs import NO_COSTS, Costs
+from forebay.tune._world.costs import Costs
 from forebay.tune._world.world import World
 from forebay.tune.brokers import Brokers, Outage
 from forebay.tune.measures import Recorder
 from forebay.tune.workload import Workload
+from tests.support.costs import NO_COSTS
 
 REGULAR: dict[str, Any] = {"arrivals": "regular", "topics": {"orders": 1}}
 
