@@ -169,6 +169,28 @@ def test_an_aggregation_in_update_mode_writes_what_changed(
     ]
 
 
+MANY_TASKS = """
+from forebay.spark.jobs.session import DEFAULT_CONF
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[2]")
+for name, value in DEFAULT_CONF.items():
+    builder = builder.config(name, value)
+session = builder.getOrCreate()
+frame = session.range(0, 2_000_000, 1, 20).selectExpr("CAST(id AS STRING) AS key", "repeat('x', 100) AS value")
+for _ in range(8):
+    frame.mapInArrow(lambda batches: batches, frame.schema).write.format("noop").mode("overwrite").save()
+"""
+
+
+@pytest.mark.rest("starts a JVM of its own")
+def test_tasks_take_over_workers_under_the_settings_of_a_pipeline() -> None:
+    """Spark 4.3.0 fails half of such jobs with ``spark.python.udf.pipelined.enabled``."""
+    command = [sys.executable, "-c", MANY_TASKS]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_S, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+
+
 @pytest.mark.rest("starts a JVM of its own")
 def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
     arguments = ["pipeline", "run", str(job_file), "--json"]
