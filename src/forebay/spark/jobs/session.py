@@ -35,8 +35,8 @@ DEFAULT_CONF = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""Not ``spark.python.udf.pipelined.enabled``: Spark 4.3.0 then takes workers for a next task whose channel is closed, and
-the task fails with a ClosedChannelException, whatever the Python function is."""
+"""Not ``spark.python.udf.pipelined.enabled``: with it a task of Spark 4.3.0 may take over a worker whose channel is closed,
+and fails with a ClosedChannelException, whatever the Python function is."""
 
 
 def master_of(job: Job, environment: Mapping[str, str] = os.environ) -> str:
