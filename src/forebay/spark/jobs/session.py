@@ -35,8 +35,8 @@ DEFAULT_CONF = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""Not ``spark.python.udf.pipelined.enabled``: with it a task of Spark 4.3.0 may take over a worker whose channel is closed,
-and fails with a ClosedChannelException, whatever the Python function is."""
+"""Without ``spark.python.udf.pipelined.enabled``: a task of Spark 4.3.0 may then take over a worker that has gone, and
+fails with a ClosedChannelException, whatever the Python function is."""
 
 
 def master_of(job: Job, environment: Mapping[str, str] = os.environ) -> str:
