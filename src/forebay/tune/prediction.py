@@ -361,12 +361,15 @@ def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated:
 
 
 def _doubts_of_times(load: Workload, brokers: Brokers, costs: Costs, stalls: Stalls | None) -> Iterator[str]:
-    if load.trace is not None and brokers == Brokers.of(trace_cluster(load.trace)):
+    of_trace = load.trace is not None and brokers == Brokers.of(trace_cluster(load.trace))
+    if of_trace:
         yield "the times of the brokers are guessed from the fast answers in the trace"
-    elif not brokers.measured:
-        yield "the times of the brokers are guesses"
-    if dataclasses.replace(costs, switch=0.0) == Costs():
-        yield "the times of the client's own work are guesses"
+    guesses = {
+        "the brokers": not (brokers.measured or of_trace),
+        "the client's own work": dataclasses.replace(costs, switch=0.0) == Costs(),
+    }
+    if any(guesses.values()):
+        yield f"the times of {' and of '.join(what for what, guessed in guesses.items() if guessed)} are guesses"
     if stalls is None:
         yield "stalls of its machine are not known"
 

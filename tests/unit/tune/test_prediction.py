@@ -116,8 +116,7 @@ def test_what_it_assumes(plain: Prediction) -> None:
 def test_why_it_is_to_be_trusted_less() -> None:
     load = Workload(rate=100, compression={"ratio": 0.3})
     doubts = " ".join(predict(load, seconds=1).doubts)
-    assert "the times of the brokers are guesses" in doubts
-    assert "the client's own work are guesses" in doubts
+    assert "the times of the brokers and of the client's own work are guesses" in doubts
     assert "stalls of its machine are not known" in doubts
     assert "what compression leaves was given" in doubts
     assert "only 1 records took longer than the p99" in doubts or "only 0 records" in doubts

@@ -94,7 +94,7 @@ def test_advice_says_what_to_set_why_and_what_it_gives() -> None:
     assert "          linger.ms 0 ▸" in found and "requests -" in found
     assert re.search(r"^ +today +defaults +best found$", found, re.MULTILINE)
     assert re.search(r"^p99, ms( +[\d.,]+ \([\d.,]+.[\d.,]+\)){3}$", found, re.MULTILINE)
-    assert "trust     lower: the times of the client's own work are guesses; stalls" in found
+    assert "trust     lower: the times of the brokers and of the client's own work are guesses; stalls" in found
     assert "goal      kept: p99_ms 40\n" in found
     assert "tried     the load as it is: p99 " in found and "a rate +30 %: p99 " in found
     assert "front     about p99 " in found
