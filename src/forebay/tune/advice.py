@@ -44,6 +44,10 @@ VERSION = 1
 """Of the JSON.  It goes up when a field goes or means something else; a new field leaves it."""
 OF_FIELD = 100
 """Records of others that are counted as one, for how long runs are."""
+QUOTA_S = 20.0
+"""In which the windows of a quota are full, and some more."""
+QUOTA_RECORDS = 300_000
+"""No more of a run are simulated for that."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
 CODEC = "zstd"
@@ -137,22 +141,27 @@ def advise(
 
     question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, stalls, seed)
     with Workers(question.work, 1 if workers is None else whole("workers", workers, 1, MOST_WORKERS)) as found:
-        return question.answered(effort or effort_for(load), Work(progress or (lambda text: None)), found)
+        return question.answered(
+            effort or effort_for(load, question.brokers), Work(progress or (lambda text: None)), found
+        )
 
 
-def effort_for(load: Workload) -> Effort:
+def effort_for(load: Workload, brokers: Brokers) -> Effort:
     """Shorter runs of a load with many records: what chance does to them is less.
 
-    A record that is only in the field of a fleet costs as much as a part of one that is simulated.
+    A record that is only in the field of a fleet costs as much as a part of one that is simulated.  A quota shows when
+    its windows are full.
     """
     from forebay.tune.racing import Effort
 
     simulated = min(load.producers, fleets.MOST_SIMULATED)
     rate = load.rate * (simulated + (load.producers - simulated) / OF_FIELD)
+    quotas = any(broker.quota is not None for broker in brokers.nodes)
+    least = min(QUOTA_S, QUOTA_RECORDS / rate) if quotas else 0.0
     return Effort(
-        first_seconds=max(0.5, min(5.0, 6_000 / rate)),
-        last_seconds=max(2.0, min(20.0, 20_000 / rate)),
-        trial_seconds=max(1.0, min(10.0, 12_000 / rate)),
+        first_seconds=max(least, 0.5, min(5.0, 6_000 / rate)),
+        last_seconds=max(least, 2.0, min(20.0, 20_000 / rate)),
+        trial_seconds=max(least, 1.0, min(10.0, 12_000 / rate)),
     )
 
 

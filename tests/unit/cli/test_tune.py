@@ -68,7 +68,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Advice with few short runs."""
     effort = Effort(first_seeds=2, first_seconds=0.3, last=2, last_seeds=2, last_seconds=0.5, trial_seconds=0.3)
-    monkeypatch.setattr(advice, "effort_for", lambda load: effort)
+    monkeypatch.setattr(advice, "effort_for", lambda load, brokers: effort)
 
 
 @pytest.mark.usefixtures("quick")

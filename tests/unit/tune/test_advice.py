@@ -116,11 +116,18 @@ def test_a_fleet_is_told_to_spare_its_brokers() -> None:
 
 
 def test_runs_are_shorter_where_more_records_come() -> None:
-    slow, fast = effort_for(Workload(rate=100)), effort_for(Workload(rate=100_000))
+    slow, fast = (effort_for(Workload(rate=rate), Brokers()) for rate in (100, 100_000))
     assert (slow.first_seconds, slow.last_seconds) == (5.0, 20.0)
     assert (fast.first_seconds, fast.last_seconds, fast.trial_seconds) == (0.5, 2.0, 1.0)
-    fleet = effort_for(Workload(rate=1000, producers=104))
+    fleet = effort_for(Workload(rate=1000, producers=104), Brokers())
     assert fleet.first_seconds == pytest.approx(6 / 5)
+
+
+def test_runs_are_long_enough_for_a_quota() -> None:
+    brokers = Brokers.alike(1, quota=200_000.0)
+    slow, fast = (effort_for(Workload(rate=rate), brokers) for rate in (1000, 100_000))
+    assert slow.first_seconds == slow.last_seconds == slow.trial_seconds == 20.0
+    assert fast.first_seconds == fast.last_seconds == 3.0
 
 
 def test_what_is_done_is_told() -> None:
