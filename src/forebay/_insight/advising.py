@@ -77,8 +77,7 @@ class LiveAdvice:
     settings: options by name that are to be set; empty unless the verdict is "change".
     reasons: sentences with cause, effect and price.
     measured: what the metrics of the last minute say, by name.
-    estimated: what closed forms say of today's settings (``present``), of the proposal (``proposed``), and of some
-        values of ``linger.ms`` (``linger.ms=5``).
+    estimated: what closed forms say of today's settings (``present``), of the ``proposed``, and of some lingers.
     assumptions: what was taken for granted.
     """
 
