@@ -5,6 +5,7 @@ Random tests have no time limit: on a busy machine an example takes as long as i
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import signal
@@ -41,6 +42,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"forebay: {form}; {VARIABLE}={size()}",
         f"pace: {pace.factor():g} times the time of a quiet machine (tests/support/pace.py)",
     ]
+
+
+def pytest_collection_finish() -> None:
+    """Sets apart what was collected: each collection of garbage would walk through all of it, amid somebody's test."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -237,6 +237,12 @@ class History:
         self.current = None
         self._check()
 
+    def close(self) -> None:
+        """Ends the actors that stand in the middle of something: the collector of garbage cannot free them."""
+        for actor in self.actors.values():
+            if actor.thread is not None and not actor.finished:
+                actor.thread.throw()
+
     def waiting(self) -> list[str]:
         """Actors that can go on."""
         return [name for name, actor in self.actors.items() if not actor.finished and actor.ready()]
@@ -433,6 +439,7 @@ class Explorer:
                 break
             history.go_on(current)
             point += 1
+        history.close()
         for rule in history.found:
             known = self.found.get(rule)
             if known is None or len(schedule) < len(known):
@@ -472,6 +479,7 @@ def play(setting: Setting, rules: Rules, schedule: Schedule) -> History:
         current = goes_on(current, point, forced, history.waiting())
         if current == LAST:
             history.end()
+            history.close()
             return history
         history.world.steps.append(f"-- {current}")
         history.go_on(current)

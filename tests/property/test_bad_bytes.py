@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import random
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,13 +29,13 @@ from forebay._records.reader import read_batches
 from forebay.errors import CorruptRecordError, InvalidRecordError, ProtocolError
 from tests.property.frames import DAMAGE, damaged, printed_seed, valid_frame
 from tests.support.examples import cases
-from tests.support.pace import within
+from tests.support.pace import CpuTime, within
 from tests.unit._records.goldens import V0_MESSAGE, V1_MESSAGE, V2_GOLDENS
 
 FRAMES = cases(60_000)
 """In each of the two forms that the tests run in."""
 SLOWEST_S = within(1)
-"""CPU time for one frame, far above what is needed: garbage collections fall into it."""
+"""CPU time for one frame, far above what is needed."""
 BATCHES = cases(8000)
 FIXED_MEMORY, MEMORY_A_BYTE = 64 * 1024, 100
 LIMIT = 1 << 20
@@ -81,16 +80,16 @@ def judged(
     """
     base = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    begun = time.thread_time()
-    try:
-        parse(frame)
-        good = True
-    except allowed as error:
-        assert str(error), f"{what}: an error without a word for {frame.hex()}"
-        good = False
-    except Exception as error:
-        raise AssertionError(f"{what}: {error!r} for {frame.hex()}") from error
-    assert time.thread_time() - begun < SLOWEST_S, f"{what}: too slow for {frame.hex()}"
+    with CpuTime() as took:
+        try:
+            parse(frame)
+            good = True
+        except allowed as error:
+            assert str(error), f"{what}: an error without a word for {frame.hex()}"
+            good = False
+        except Exception as error:
+            raise AssertionError(f"{what}: {error!r} for {frame.hex()}") from error
+    assert took.seconds < SLOWEST_S, f"{what}: too slow for {frame.hex()}"
     peak = tracemalloc.get_traced_memory()[1] - base
     assert peak < fixed_memory + MEMORY_A_BYTE * len(frame), f"{what}: {peak} bytes for {frame.hex()}"
     return good

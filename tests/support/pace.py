@@ -5,7 +5,7 @@ A limit in seconds is a bet on the machine, so no test has one of its own:
 - A wait that only must not last for ever takes ``HANG_S`` (a whole program ``PROGRAM_S``), or ``until`` for a
   condition.  Only a hang reaches it.
 - A limit that is tested, and an option of a client or a broker that must not expire meanwhile, takes ``within``.
-- What must be cheap is counted (calls, turns, requests), or measured in the thread's own CPU time.
+- What must be cheap is counted (calls, turns, requests), or measured in the thread's own CPU time (``CpuTime``).
 - What happens by itself is waited for; nothing is slept for.
 
 The pace is measured once for a run: how long processes take that start and compute on all processors, and how late a
@@ -17,6 +17,7 @@ keep each other busy.  Processes that the run starts inherit it.  The machine ma
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import statistics
 import subprocess
@@ -24,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Self
 
 VARIABLE = "FOREBAY_PACE"
 """Carries the factor to the processes of the run."""
@@ -83,6 +85,27 @@ def within(seconds: float) -> float:
 def within_ms(milliseconds: int) -> int:
     """The same in whole milliseconds, as the options of clients and brokers want them."""
     return round(milliseconds * factor())
+
+
+class CpuTime:
+    """The CPU time that this thread needs for a block: ``with CpuTime() as took: ...``, then ``took.seconds``.
+
+    No garbage is collected meanwhile: a collection looks at what all tests of the process hold, which is no cost of
+    the block and takes seconds in a run of all.
+    """
+
+    seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._collecting = gc.isenabled()
+        gc.disable()
+        self._begun = time.thread_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.thread_time() - self._begun
+        if self._collecting:
+            gc.enable()
 
 
 HANG_S = within(120)

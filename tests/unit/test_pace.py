@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -58,3 +59,22 @@ def test_what_does_not_come_fails_by_turns_and_says_what(monkeypatch: pytest.Mon
     with pytest.raises(AssertionError, match=r"not within 0\.09 s: a miracle"):
         pace.until(lambda: asked.append(1), "a miracle", 0.09)
     assert len(asked) == 4, "and a pause of 0.005 s each"
+
+
+def test_cpu_time_is_of_the_block_alone() -> None:
+    made: list[str] = []
+
+    class Garbage:
+        def __del__(self) -> None:
+            made.append("collected")
+
+    cycle = [Garbage()]
+    cycle.append(cycle)  # type: ignore[arg-type]
+    del cycle
+    with pace.CpuTime() as took:
+        assert not gc.isenabled()
+        kept = [[] for _ in range(100_000)]  # type: ignore[var-annotated]
+        assert made == []
+    assert gc.isenabled() and took.seconds > 0 and len(kept) == 100_000
+    gc.collect()
+    assert made == ["collected"]
