@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay._closed_forms.estimate import Estimate, estimate
+from forebay._closed_forms.estimate import Estimate
 from forebay._closed_forms.node import Settings
+from forebay._closed_forms.phases import estimate_phases
 from forebay._closed_forms.wording import OPTIONS, options_changed, options_of, settings_of
 from forebay.config import ProducerConfig
 from forebay.tune import fleets, predict, span
@@ -27,7 +28,7 @@ from forebay.tune.brokers import Brokers
 from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.reasons import Reason, Reasons
-from forebay.tune.sample import node_loads, scaled, slowed
+from forebay.tune.sample import phases_of, scaled, slowed
 from forebay.tune.search import IN_FLIGHT, MORE_RATE, Estimator, Outcome, Search, Verdict, grid
 from forebay.tune.what_if import WhatIf, what_if
 
@@ -231,17 +232,19 @@ class Question:
     def answered(self, effort: Effort, work: Work, workers: Workers) -> Advice:
         """The advice."""
         present, defaults = self.settings_of(self.given), self.settings_of(self.untuned())
-        nodes, names = node_loads(self.load, self.brokers)
+        phases, names = phases_of(self.load, self.brokers)
         objective, producers = Objective(least=self.goal.least, **self.goal.limits()), self.load.producers
         declared = declared_outages(self.brokers, names, present)
 
         def formulas(settings: Settings) -> Estimate:
-            return estimate(nodes, settings, producers)
+            return estimate_phases(phases, settings, producers)
 
         slowest = Search.slowest(formulas(present))
+        more = [replace(each, nodes=scaled(each.nodes, MORE_RATE)) for each in phases]
+        slower = [replace(each, nodes=slowed(each.nodes, slowest, SLOWER)) for each in phases]
         stressed = (
-            lambda settings: estimate(scaled(nodes, MORE_RATE), settings, producers),
-            lambda settings: estimate(slowed(nodes, slowest, SLOWER), settings, producers),
+            lambda settings: estimate_phases(more, settings, producers),
+            lambda settings: estimate_phases(slower, settings, producers),
         )
 
         def several(runs: Sequence[Run]) -> Sequence[Figures]:
@@ -262,7 +265,7 @@ class Question:
             effort=effort,
             several=several if len(workers) else None,
         )
-        sizes = nodes[0][0].sizes
+        sizes = phases[0].nodes[0][0].sizes
         looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
         found = search.run(looked_at)
         before, after = (formulas(each) for each in (found.present, found.best))

@@ -142,9 +142,13 @@ class Race:
         """The least and the most of each figure over these runs."""
         return spread_of([self.run(settings, key) for key in keys])
 
+    def keeps(self, settings: Settings, keys: Collection[RunKey]) -> bool:
+        """Whether these runs keep the limits, in the mean."""
+        return not self.objective.broken(self.mean(settings, keys))
+
     def ranked(self, settings: Collection[Settings], keys: Collection[RunKey]) -> list[Settings]:
-        """Best first; of equal ones in the order in which they were given."""
-        return sorted(settings, key=lambda each: math.fsum(self.losses(each, keys)))
+        """Best first, and those that break a limit last; of equal ones in the order in which they were given."""
+        return sorted(settings, key=lambda each: (not self.keeps(each, keys), math.fsum(self.losses(each, keys))))
 
     def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
         """At most ``effort.last`` of the candidates, best first.
@@ -171,6 +175,8 @@ class Race:
 
     def decided(self, settings: Settings, best: Settings, keys: Collection[RunKey]) -> bool:
         """Whether more runs would say nothing new of these settings beside the best."""
+        if self.keeps(best, keys) and not self.keeps(settings, keys):
+            return True
         found = self.compared(settings, best, keys)
         least = self.effort.least_gain * math.fsum(self.losses(best, keys)) / len(keys)
         return found.clear or found.below(least)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from forebay._accumulator.partitioner import key_partition
 from forebay._closed_forms.node import NodeCost, NodeLoad
+from forebay._closed_forms.phases import Phase
 from forebay._records.batch_v2 import exact_record_size
 from forebay.tune._world.callers import records
 from forebay.tune.fitting import in_steps
@@ -32,13 +33,43 @@ SIZES = 40
 """So many sizes of records at most are told apart."""
 
 
-def node_loads(load: Workload, brokers: Brokers) -> tuple[list[tuple[NodeLoad, NodeCost]], list[int]]:
+def phases_of(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]:
+    """What each node gets of one producer, while bursts last and in between; and the numbers of these nodes, from 1 on.
+
+    Bursts of several streams are taken to come together.
+    """
+    bursts = [(stream, stream.burst) for stream in load.streams if stream.burst is not None and stream.burst.off_ms > 0]
+    if load.trace is not None or not bursts:
+        nodes, numbers = node_loads(load, brokers)
+        return [Phase(nodes)], numbers
+    loud = [replace(stream, burst=None) for stream in load.streams]
+    nodes, numbers = node_loads(load, brokers, loud)
+    share = math.fsum(stream.mean_rate for stream, _ in bursts)
+    share /= math.fsum(replace(stream, burst=None).mean_rate for stream, _ in bursts)
+    phases = [Phase(nodes, share, max(burst.on_ms for _, burst in bursts))]
+    quiet = [stream for stream in load.streams if stream.burst is None]
+    if quiet:
+        rest = dict(zip(*reversed(node_loads(load, brokers, quiet)), strict=True))
+        between = [
+            rest.get(at, (replace(node, rate=0.0), cost)) for at, (node, cost) in zip(numbers, nodes, strict=True)
+        ]
+        phases.append(Phase(between, 1 - share))
+    return phases, numbers
+
+
+def node_loads(
+    load: Workload, brokers: Brokers, streams: Sequence[Stream] = ()
+) -> tuple[list[tuple[NodeLoad, NodeCost]], list[int]]:
     """What each node gets of one producer and what a request costs there; and the numbers of these nodes, from 1 on.
 
     Nodes that get nothing are left out.
+
+    Args:
+        streams: to be counted instead of those of the load.
     """
-    sample = Sample()
-    for number, stream in enumerate(load.streams):
+    streams = streams or load.streams
+    sample = Sample(len(streams))
+    for number, stream in enumerate(streams):
         sample.count(load, stream, number)
     leaders = leaders_of(load, len(brokers.nodes))
     found, numbers = [], []
@@ -106,9 +137,10 @@ def slowed(nodes: Sequence[tuple[NodeLoad, NodeCost]], at: int, factor: float) -
 
 
 class Sample:
-    """Rates (records a second of one producer) and sizes."""
+    """Rates (records a second of one producer) and sizes, of so many streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, streams: int = 1) -> None:
+        self._streams = streams
         self.by_partition: defaultdict[tuple[str, int], float] = defaultdict(float)
         """Of records whose partition their key or the caller decides."""
         self.by_topic: defaultdict[str, float] = defaultdict(float)
@@ -130,7 +162,7 @@ class Sample:
             else:
                 self.by_partition[topic, place] += share
             self._sizes[exact_record_size(0, 0, -1 if key is None else len(key), len(value))] += share
-        self.in_turn = len(load.streams) == 1 and len(self._sizes) == 2 and stream.keys is None
+        self.in_turn = self._streams == 1 and len(self._sizes) == 2 and stream.keys is None
 
     def of_node(self, own: list[tuple[str, int]], partitions: dict[str, int]) -> NodeLoad | None:
         """What comes to these partitions; None for nothing.

@@ -19,7 +19,7 @@ from forebay.tune.figures import MOST_EXCESS, PENALTY, Broken, Figures, Objectiv
 from forebay.tune.outages import Outage, fitted
 from forebay.tune.racing import Effort, Paired, Race, Run, RunKey
 
-LINGERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
 IN_FLIGHT = (1, 2, 3, 5)
 COMMONEST = 3
@@ -62,10 +62,11 @@ class Candidate:
     def figures(self) -> Figures:
         return figures_of(self.estimate)
 
-    def robust(self, objective: Objective, scale: float) -> float:
-        """The loss, with the excess over limits where it is largest: under stress."""
+    def robust(self, objective: Objective, scale: float) -> tuple[bool, float]:
+        """Whether a limit is broken, and the loss; with the excess over limits where it is largest: under stress."""
         over = [MOST_EXCESS if found.overload else objective.excess(figures_of(found)) for found in self.stressed]
-        return objective.loss(self.figures, scale) + PENALTY * max(over, default=0.0)
+        most = max([objective.excess(self.figures), *over])
+        return most > 0, objective.loss(self.figures, scale) + PENALTY * max(over, default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ class Search:
         first = self.judge_one(race, left[0], unseen, trials)
         tried = 0
         for settings in [*left, *others]:
-            if settings in (self.present, self.defaults) and settings is not left[0]:
+            if settings == self.present and settings is not left[0]:
                 break
             if settings not in left:
                 # The trials of those that left the race are short, and most often decide.
@@ -305,14 +306,18 @@ class Search:
         failed = next((each for each in results if each.broken), None)
         loss = math.fsum(race.losses(self.present, keys)) / len(keys)
         least = self.effort.least_gain * loss
-        better = settings != self.present and all(gain.mean > max(2 * gain.error, least) for gain in gains.values())
         figures = {each: race.mean(each, keys) for each in compared}
-        # Present settings that break a limit are nothing to leave: then the nearest is better than they are.
-        unmet = failed is not None and self.objective.broken(figures[self.present])
-        if self.objective.broken(figures[settings]) or unmet:
+        broken = {each: bool(self.objective.broken(figures[each])) for each in compared}
+        # To keep the limits is better than any gain of those that do not.
+        better = settings != self.present and all(
+            gain.mean > max(2 * gain.error, least) or (broken[others[name]] and not broken[settings])
+            for name, gain in gains.items()
+        )
+        if broken[self.present] and (broken[settings] or failed is not None):
+            # These are nothing to leave.
             verdict: Verdict = "unmet"
         else:
-            verdict = "change" if better and failed is None else "leave"
+            verdict = "change" if better and failed is None and not broken[settings] else "leave"
         return Outcome(
             verdict=verdict,
             settings=self.present if verdict == "leave" else settings,

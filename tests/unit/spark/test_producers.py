@@ -87,6 +87,8 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as it was: what the run has collected is set apart (tests/conftest.py)
 
 
 def test_what_a_worker_has_when_its_producer_opens_is_not_gone_through_again(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.tune import Advice, Broker, Brokers, Goal, Outage, Workload, advise
+from forebay.tune import Advice, Broker, Brokers, Goal, Outage, Workload, advise, predict
 from forebay.tune.advice import effort_for
 from forebay.tune.racing import Effort
 
@@ -43,13 +43,21 @@ def test_where_the_best_is_in_use_it_is_left() -> None:
     assert again.proposed == again.present
 
 
-def test_a_slow_broker_takes_fewer_requests_in_flight() -> None:
-    """Those that stand in its line wait for nothing else."""
+def test_requests_do_not_stand_in_line_at_a_slow_broker() -> None:
+    """Those that stand in its line wait for nothing else: one in flight, or requests no faster than it takes them."""
     load = Workload(rate=500, sizes=100, keys=KEYED, topics={"t": 4})
     found = quick(load, Goal(least="latency"), brokers=SLOW, settings={"linger.ms": 0})
     assert found.verdict == "change"
-    assert found.settings.get("max.in.flight.requests.per.connection", 5) in (1, 2)
+    one = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+    assert found.proposed.latency.p99 <= predict(load, one, brokers=SLOW).latency.p99
     assert found.figures["best"].p99 < found.figures["present"].p99 / 1.5
+
+
+def test_batches_have_room_for_a_burst() -> None:
+    load = Workload(rate=20_000, sizes=200, burst={"on_ms": 50, "off_ms": 450})
+    found = quick(load, Goal(p99_ms=60))
+    assert found.verdict == "change" and int(found.settings["batch.size"]) >= 20_000 * 0.05 * 200
+    assert found.figures["best"].requests < found.figures["defaults"].requests / 8
 
 
 def test_a_goal_that_nothing_meets_names_the_limit_and_the_nearest() -> None:

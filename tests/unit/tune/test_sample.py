@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from forebay.tune import Broker, Brokers, Workload
-from forebay.tune.sample import Sample, leaders_of, node_loads, scaled, slowed
+from forebay.tune.sample import Sample, leaders_of, node_loads, phases_of, scaled, slowed
+from forebay.tune.workload import Stream
 
 
 def test_keyless_records_are_spread_over_the_nodes_by_their_partitions() -> None:
@@ -88,3 +90,21 @@ def test_more_records_and_a_slower_node() -> None:
         (1.0, 6.0),
         (0.5, 3.0),
     ]
+
+
+def test_a_load_without_bursts_has_one_phase() -> None:
+    load = Workload(rate=900, topics={"t": 3})
+    (phase,), numbers = phases_of(load, Brokers.alike(2))
+    assert (list(phase.nodes), numbers) == node_loads(load, Brokers.alike(2))
+    assert (phase.share, phase.ms) == (1, math.inf)
+
+
+def test_bursts_and_what_comes_between_them() -> None:
+    """Nodes keep their places though only the bursts go to some of them."""
+    steady = Stream(rate=100.0, topic="a")
+    bursts: Any = Stream(rate=900.0, topic="b", burst={"on_ms": 20, "off_ms": 80})
+    (loud, quiet), numbers = phases_of(Workload([steady, bursts], topics={"a": 1, "b": 1}), Brokers.alike(2))
+    assert numbers == [1, 2]
+    assert [load.rate for load, _ in loud.nodes] == pytest.approx([100, 900])
+    assert [load.rate for load, _ in quiet.nodes] == pytest.approx([100, 0])
+    assert (loud.share, loud.ms, quiet.share) == pytest.approx((0.2, 20, 0.8))

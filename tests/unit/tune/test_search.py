@@ -11,7 +11,19 @@ from forebay._closed_forms.estimate import Estimate, estimate
 from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
 from forebay.tune.figures import Figures, Objective, Variation
 from forebay.tune.outages import Outage
-from forebay.tune.search import BEST, OF_FRONT, Candidate, Search, changes, distinct, front_of, grid, pruned, sums_of
+from forebay.tune.search import (
+    BEST,
+    LINGERS,
+    OF_FRONT,
+    Candidate,
+    Search,
+    changes,
+    distinct,
+    front_of,
+    grid,
+    pruned,
+    sums_of,
+)
 from tests.unit.tune.fakes import Known
 from tests.unit.tune.simulation import measured
 
@@ -35,9 +47,9 @@ def searching(known: Known, objective: Objective, **others: object) -> Search:
 
 
 def test_the_grid_has_every_combination_and_the_present_settings() -> None:
-    present = replace(DEFAULTS, linger_ms=7, batch_size=20_000, in_flight=4)
+    present = replace(DEFAULTS, linger_ms=8, batch_size=20_000, in_flight=4)
     found = grid(present, SIZES)
-    assert len(found) == len(set(found)) == 11 * 8 * 5
+    assert len(found) == len(set(found)) == (len(LINGERS) + 1) * 8 * 5
     assert present in found
     assert {each.compression for each in found} == {"none"}
 
@@ -89,7 +101,7 @@ def test_the_best_that_keeps_the_limit_is_proposed() -> None:
     known = Known()
     found = searching(known, Objective("requests", p99_ms=80)).run(grid(DEFAULTS, SIZES))
     assert found.verdict == "change"
-    assert (found.settings.linger_ms, found.settings.batch_size) == (50, MIB)
+    assert (found.settings.linger_ms, found.settings.batch_size) == (70, MIB)
     assert found.settings == found.best
     assert found.figures[found.settings].requests < found.figures[DEFAULTS].requests / 100
     assert found.gains["present"].mean > 2 * found.gains["present"].error
@@ -163,9 +175,26 @@ def test_a_limit_that_nothing_keeps_ends_with_the_nearest() -> None:
 def test_present_settings_that_break_a_limit_are_not_left_for_a_trial_that_fails() -> None:
     present = replace(DEFAULTS, linger_ms=100)
     near = [present, replace(DEFAULTS, linger_ms=52, in_flight=2)]
-    found = searching(Known(noise=0), Objective("requests", p99_ms=62), present=present).run(near)
+    objective = Objective("requests", p99_ms=62)
+    found = searching(Known(noise=0), objective, present=present, defaults=present).run(near)
     assert (found.verdict, found.settings.linger_ms) == ("unmet", 52)
     assert found.failed is not None and found.failed.name == "broker 1 twice as slow"
+    # The defaults pass.
+    found = searching(Known(noise=0), objective, present=present).run(near)
+    assert (found.verdict, found.settings) == ("change", DEFAULTS)
+
+
+def test_settings_that_keep_the_limits_come_before_all_that_do_not() -> None:
+    """Though they cost more requests than a limit that is broken by a hair."""
+    over = replace(DEFAULTS, linger_ms=55, in_flight=1)
+    within = [replace(over, linger_ms=30), over]
+    objective = Objective("requests", p99_ms=56)
+    found = searching(Known(noise=0), objective, present=over, defaults=over).run(within)
+    assert (found.verdict, found.settings.linger_ms) == ("change", 30)
+    assert found.gains["present"].mean < 0
+    present = within[0]
+    found = searching(Known(noise=0), objective, present=present, defaults=over).run(within)
+    assert (found.verdict, found.settings) == ("leave", present)
 
 
 def test_memory_and_timeout_follow_from_the_outages() -> None:
