@@ -13,9 +13,9 @@ from forebay._closed_forms.node import NodeCost, NodeLoad, Settings
 from forebay._closed_forms.phases import Phase, estimate_phases
 from forebay.tune import Brokers, Workload, predict
 from forebay.tune.sample import phases_of
-from forebay.tune.workload import Stream
+from forebay.tune.workload import Burst, Stream
 
-BURST: Any = {"on_ms": 100, "off_ms": 400}
+BURST = Burst(100, 400)
 BROKERS = Brokers.alike(3)
 NODE = (NodeLoad(1000, ((108.0, 1.0),)), NodeCost(1.0, 0.4, per_mib_ms=3.0))
 NEAR: Any = {"rel": 0.2, "abs": 1}
@@ -36,7 +36,7 @@ SETTINGS = {
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 def test_bursts_are_what_the_simulation_says(load: Workload, options: dict[str, int]) -> None:
     phases, _ = phases_of(load, BROKERS)
-    given = {"linger_ms": options.get("linger.ms", 5), "batch_size": options.get("batch.size", 16384)}
+    given: Any = {"linger_ms": options.get("linger.ms", 5), "batch_size": options.get("batch.size", 16384)}
     found = estimate_phases(phases, Settings(**given))
     run = predict(load, options, brokers=BROKERS, seconds=5, seed=3).figures()
     assert found.latency.p50 == pytest.approx(run["p50_ms"], **NEAR)

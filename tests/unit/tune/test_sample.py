@@ -9,7 +9,7 @@ import pytest
 
 from forebay.tune import Broker, Brokers, Workload
 from forebay.tune.sample import Sample, leaders_of, node_loads, phases_of, scaled, slowed
-from forebay.tune.workload import Stream
+from forebay.tune.workload import Burst, Stream
 
 
 def test_keyless_records_are_spread_over_the_nodes_by_their_partitions() -> None:
@@ -102,7 +102,7 @@ def test_a_load_without_bursts_has_one_phase() -> None:
 def test_bursts_and_what_comes_between_them() -> None:
     """Nodes keep their places though only the bursts go to some of them."""
     steady = Stream(rate=100.0, topic="a")
-    bursts: Any = Stream(rate=900.0, topic="b", burst={"on_ms": 20, "off_ms": 80})
+    bursts = Stream(rate=900.0, topic="b", burst=Burst(20, 80))
     (loud, quiet), numbers = phases_of(Workload([steady, bursts], topics={"a": 1, "b": 1}), Brokers.alike(2))
     assert numbers == [1, 2]
     assert [load.rate for load, _ in loud.nodes] == pytest.approx([100, 900])
