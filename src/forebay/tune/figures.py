@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -18,6 +18,7 @@ LEAST = {"requests": "requests", "latency": "p99", "memory": "memory", "cpu": "c
 LIMITS = {"p50_ms": "p50", "p99_ms": "p99", "memory": "memory", "lost": "lost", "hold_ms": "hold"}
 """What may have a limit, and its figure."""
 OF_LATENCY = ("p50_ms", "p99_ms")
+"""Limits that no settings may be able to keep while a broker is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +126,12 @@ class Objective:
         """Of what is to be least."""
         return float(getattr(figures, LEAST[self.least]))
 
-    def broken(self, figures: Figures, variation: Variation = AS_IT_IS) -> tuple[Broken, ...]:
-        """The limits that a run does not keep, worst first.
-
-        No settings keep records from waiting while a broker is away, so an outage is not held to limits of latency.
-        """
+    def broken(self, figures: Figures, waived: Collection[str] = ()) -> tuple[Broken, ...]:
+        """The limits that a run does not keep, worst first; ``waived`` ones do not count."""
         found = []
         for name, allowed in self.limits():
             value = getattr(figures, LIMITS[name])
-            if value > allowed and not (variation.outage is not None and name in OF_LATENCY):
+            if value > allowed and name not in waived:
                 excess = value / allowed - 1 if allowed > 0 else value
                 found.append(Broken(name, allowed, value, min(MOST_EXCESS, excess)))
         return tuple(sorted(found, key=lambda each: -each.excess))

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import product, takewhile
 from typing import Literal
 
 from forebay._closed_forms.estimate import Estimate
 from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, Settings
-from forebay.tune.figures import MOST_EXCESS, PENALTY, Broken, Figures, Objective, Simulate, Variation
+from forebay.tune.figures import MOST_EXCESS, OF_LATENCY, PENALTY, Broken, Figures, Objective, Simulate, Variation
 from forebay.tune.outages import Outage, fitted
 from forebay.tune.racing import Effort, Paired, Race, Run, RunKey
 
@@ -38,6 +38,8 @@ SAME = 0.01
 MORE_RATE = 1.3
 MOST_TRIED = 6
 """Settings that left the race and are tried if none of those that are left passes."""
+SHORTER = 3
+"""Lingers below the best one that are among these."""
 UNSEEN = 2
 """Seeds of a trial."""
 
@@ -235,10 +237,15 @@ class Search:
         race.prepare(product(left, keys))
         left = race.ranked(left, keys)
         trials = self.trials(race, self.slowest(present.estimate))
-        others = race.ranked([each for each in dict.fromkeys(entered) if each not in left], race.early_keys())
-        outcome = self.judge(race, left, others, keys, trials)
-        tried = (len(candidates), len(set(entered)))
-        return replace(outcome, front=tuple(front), tried=tried)
+        seen = [each.settings for each in candidates]
+        others = dict.fromkeys([*entered, *self.shorter(left[0], seen)])
+        outcome = self.judge(race, left, [each for each in others if each not in left], keys, trials)
+        return replace(outcome, front=tuple(front), tried=(len(candidates), len(race.runs)))
+
+    @property
+    def known(self) -> tuple[Settings, Settings]:
+        """What a proposal has to be better than."""
+        return self.present, self.defaults
 
     def completed(self, settings: Settings) -> Candidate:
         """With the memory, the timeout and the request size that follow, within the limit of memory."""
@@ -266,6 +273,18 @@ class Search:
             keys.append(replace(key, variation=variation))
         return keys
 
+    @staticmethod
+    def shorter(best: Settings, seen: Sequence[Settings]) -> list[Settings]:
+        """The best with shorter lingers, which leave more room below limits of latency; the longest first."""
+        same = [
+            each
+            for each in seen
+            if each.linger_ms < best.linger_ms
+            and (each.batch_size, each.in_flight, each.compression)
+            == (best.batch_size, best.in_flight, best.compression)
+        ]
+        return sorted(same, key=lambda each: -each.linger_ms)[:SHORTER]
+
     def judge(
         self, race: Race, left: list[Settings], others: list[Settings], keys: list[RunKey], trials: list[RunKey]
     ) -> Outcome:
@@ -273,33 +292,33 @@ class Search:
 
         Args:
             left: of the race, best first.
-            others: that left the race, best first; some are tried if none of those that are left passes.
+            others: some of them are tried if none of those that are left passes.
         """
         unseen = [*keys, *trials[:UNSEEN]]
+        better = takewhile(lambda each: each != self.present, left)
         first = self.judge_one(race, left[0], unseen, trials)
-        tried = 0
-        for settings in [*left, *others]:
-            if settings == self.present and settings is not left[0]:
-                break
-            if settings not in left:
-                # The trials of those that left the race are short, and most often decide.
-                tried += 1
-                if tried > MOST_TRIED:
-                    break
-                race.prepare((settings, key) for key in trials[UNSEEN:])
-                if any(self.trial(race, settings, key).broken for key in trials[UNSEEN:]):
-                    continue
+        for settings in better:
             outcome = self.judge_one(race, settings, unseen, trials)
             if outcome.verdict == "change":
                 return outcome
-            if settings in (self.present, self.defaults):
-                break
+        if first.failed is None:
+            return first
+        race.prepare(product(others, race.early_keys()))
+        ranked = race.ranked(dict.fromkeys([*others, self.present]), race.early_keys())
+        for settings in list(takewhile(lambda each: each != self.present, ranked))[:MOST_TRIED]:
+            # The trials of those that left the race are short, and most often decide.
+            race.prepare((settings, key) for key in trials[UNSEEN:])
+            if not any(self.trial(race, settings, key).broken for key in trials[UNSEEN:]):
+                outcome = self.judge_one(race, settings, unseen, trials)
+                if outcome.verdict == "change":
+                    return outcome
         return first
 
     def judge_one(self, race: Race, settings: Settings, keys: list[RunKey], trials: list[RunKey]) -> Outcome:
         """What is to be said of one of those that are left."""
-        compared = dict.fromkeys([settings, self.present, self.defaults])
-        race.prepare([*product(compared, keys), *((settings, key) for key in trials)])
+        compared = dict.fromkeys([settings, *self.known])
+        away = [key for key in trials if key.variation.outage is not None]
+        race.prepare([*product(compared, keys), *((settings, key) for key in trials), *product(self.known, away)])
         results = tuple(self.trial(race, settings, key) for key in trials)
         others = {"present": self.present, "defaults": self.defaults}
         gains = {name: race.compared(other, settings, keys) for name, other in others.items() if other != settings}
@@ -336,4 +355,11 @@ class Search:
 
     def trial(self, race: Race, settings: Settings, key: RunKey) -> Trial:
         figures = race.run(settings, key)
-        return Trial(key.variation.name, figures, self.objective.broken(figures, key.variation))
+        return Trial(key.variation.name, figures, self.objective.broken(figures, self.waived(race, key)))
+
+    def waived(self, race: Race, key: RunKey) -> list[str]:
+        """The limits of latency that neither the present settings nor the defaults keep in an outage."""
+        if key.variation.outage is None:
+            return []
+        missed = [{each.limit for each in self.objective.broken(race.run(known, key))} for known in self.known]
+        return [limit for limit in OF_LATENCY if all(limit in each for each in missed)]

@@ -208,6 +208,23 @@ def test_memory_and_timeout_follow_from_the_outages() -> None:
     assert found.trials[-1].name == "outage 1" and not found.trials[-1].broken
 
 
+class MedianOfAnOutage(Known):
+    """An outage holds up every third record, so that the median is a record that waited longer."""
+
+    def __call__(self, settings: Settings, seed: int, seconds: float, variation: Variation) -> Figures:
+        found = super().__call__(settings, seed, seconds, variation)
+        return replace(found, p50=1.5 * found.p50) if variation.outage is not None else found
+
+
+def test_an_outage_is_held_to_the_latency_that_present_settings_keep_in_it() -> None:
+    """The tail is waived, because it is long with any settings."""
+    objective = Objective("requests", p50_ms=40, p99_ms=200)
+    for known, linger in ((Known(noise=0), 70), (MedianOfAnOutage(noise=0), 30)):
+        found = searching(known, objective, outages=[Outage((0,), 1000)]).run(grid(DEFAULTS, SIZES))
+        assert (found.verdict, found.settings.linger_ms) == ("change", linger)
+        assert found.trials[-1].figures.p99 > 200 and not found.trials[-1].broken
+
+
 def test_a_trial_that_fails_says_why_it_is_left() -> None:
     outages = [Outage((0,), 150_000)]
     objective = Objective("requests", lost=0, memory=2 * MIB)

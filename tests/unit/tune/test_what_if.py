@@ -31,7 +31,7 @@ def test_each_option_goes_one_step_down_and_up() -> None:
     found = by_option(what_if(of_load, OWN, LOOKED_AT))
     assert {option: [row.value for row in rows] for option, rows in found.items()} == {
         "": [""],
-        "linger.ms": [5, 20],
+        "linger.ms": [7, 15],
         "batch.size": [32768],
         "max.in.flight.requests.per.connection": [1, 3],
         "buffer.memory": [16 * MIB, 64 * MIB],
