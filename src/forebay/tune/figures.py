@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from forebay._closed_forms.node import Settings
@@ -19,6 +19,11 @@ LIMITS = {"p50_ms": "p50", "p99_ms": "p99", "memory": "memory", "lost": "lost", 
 """What may have a limit, and its figure."""
 OF_LATENCY = ("p50_ms", "p99_ms")
 """Limits that no settings may be able to keep while a broker is away."""
+
+ROOM = {"p50_ms": 1.15, "p99_ms": 1.25, "hold_ms": 1.1}
+"""Times by which what is measured may be above what is predicted: the tolerances of a prediction."""
+WITH_ROOM, BARELY, BROKEN = range(3)
+"""How limits are kept: also if the prediction is off by as much; as it stands; not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,17 @@ class Objective:
                 excess = value / allowed - 1 if allowed > 0 else value
                 found.append(Broken(name, allowed, value, min(MOST_EXCESS, excess)))
         return tuple(sorted(found, key=lambda each: -each.excess))
+
+    @property
+    def with_room(self) -> Objective:
+        """The same with limits that have room for the error of a prediction."""
+        return replace(self, **{name: allowed / ROOM.get(name, 1.0) for name, allowed in self.limits()})
+
+    def kept(self, figures: Figures) -> int:
+        """``WITH_ROOM``, ``BARELY`` or ``BROKEN``."""
+        if self.broken(figures):
+            return BROKEN
+        return BARELY if self.with_room.broken(figures) else WITH_ROOM
 
     def excess(self, figures: Figures, *, slack: float = 0.0) -> float:
         """How far over its limits a run is, together.

@@ -142,13 +142,16 @@ class Race:
         """The least and the most of each figure over these runs."""
         return spread_of([self.run(settings, key) for key in keys])
 
-    def keeps(self, settings: Settings, keys: Collection[RunKey]) -> bool:
-        """Whether these runs keep the limits, in the mean."""
-        return not self.objective.broken(self.mean(settings, keys))
+    def kept(self, settings: Settings, keys: Collection[RunKey]) -> int:
+        """How these runs keep the limits, in the mean."""
+        return self.objective.kept(self.mean(settings, keys))
 
     def ranked(self, settings: Collection[Settings], keys: Collection[RunKey]) -> list[Settings]:
-        """Best first, and those that break a limit last; of equal ones in the order in which they were given."""
-        return sorted(settings, key=lambda each: (not self.keeps(each, keys), math.fsum(self.losses(each, keys))))
+        """Best first; those that keep the limits before those that do not, whatever else they give.
+
+        Equal ones come in the order in which they were given.
+        """
+        return sorted(settings, key=lambda each: (self.kept(each, keys), math.fsum(self.losses(each, keys))))
 
     def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
         """At most ``effort.last`` of the candidates, best first.
@@ -175,7 +178,7 @@ class Race:
 
     def decided(self, settings: Settings, best: Settings, keys: Collection[RunKey]) -> bool:
         """Whether more runs would say nothing new of these settings beside the best."""
-        if self.keeps(best, keys) and not self.keeps(settings, keys):
+        if self.kept(best, keys) < self.kept(settings, keys):
             return True
         found = self.compared(settings, best, keys)
         least = self.effort.least_gain * math.fsum(self.losses(best, keys)) / len(keys)

@@ -240,6 +240,11 @@ class Reasons:
             cause = f"{outcome.failed.name}: {self.over(facts, outcome.failed.broken[0])}"
             text = f"Leave it: {what} would be better ({effect}, {price}), but fails a trial: {cause}."
             return Reason("trial", text, cause, effect, price, facts.values)
+        close = self.objective.with_room.broken(outcome.figures[outcome.best])
+        if close and min(gain.mean for gain in outcome.gains.values()) > 0:
+            cause = f"{self.value_of(facts, close[0])}, nearer to the limit than a prediction may be off by"
+            text = f"Leave it: {what} would be better ({effect}, {price}), but {cause}."
+            return Reason("leave", text, cause, effect, price, facts.values)
         name, gain = min(outcome.gains.items(), key=lambda each: each[1].mean)
         loss = outcome.loss if outcome.loss > 0 else 1.0
         gained = facts.share("gain", gain.mean / loss, signed=True)
@@ -275,10 +280,13 @@ class Reasons:
         if broken.limit == "memory":
             used = facts.size("value", broken.value)
             return f"{used} of the pool are used, and {facts.size('allowed', broken.allowed)} are allowed"
-        unit = UNIT.get(broken.limit, "")
-        value, allowed = facts.number("value", broken.value, unit), facts.number("allowed", broken.allowed)
-        verb = "are" if broken.limit == "lost" else "is"
-        return f"{IN_SENTENCE[broken.limit]} {verb} {value}, and {allowed} are allowed"
+        return f"{self.value_of(facts, broken)}, and {facts.number('allowed', broken.allowed)} are allowed"
+
+    @staticmethod
+    def value_of(facts: Facts, broken: Broken) -> str:
+        """What there is of something that has a limit."""
+        value = facts.number("value", broken.value, UNIT.get(broken.limit, ""))
+        return f"{IN_SENTENCE[broken.limit]} {'are' if broken.limit == 'lost' else 'is'} {value}"
 
 
 def _saying(say: Callable[[Facts, int], str], at: int) -> Callable[[Facts], str]:

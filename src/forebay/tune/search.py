@@ -15,11 +15,22 @@ from typing import Literal
 
 from forebay._closed_forms.estimate import Estimate
 from forebay._closed_forms.node import BATCH_OVERHEAD, MIB, Settings
-from forebay.tune.figures import MOST_EXCESS, OF_LATENCY, PENALTY, Broken, Figures, Objective, Simulate, Variation
+from forebay.tune.figures import (
+    BROKEN,
+    MOST_EXCESS,
+    OF_LATENCY,
+    PENALTY,
+    WITH_ROOM,
+    Broken,
+    Figures,
+    Objective,
+    Simulate,
+    Variation,
+)
 from forebay.tune.outages import Outage, fitted
 from forebay.tune.racing import Effort, Paired, Race, Run, RunKey
 
-LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500)
+LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
 IN_FLIGHT = (1, 2, 3, 5)
 COMMONEST = 3
@@ -65,10 +76,10 @@ class Candidate:
         return figures_of(self.estimate)
 
     def robust(self, objective: Objective, scale: float) -> tuple[bool, float]:
-        """Whether a limit is broken, and the loss; with the excess over limits where it is largest: under stress."""
+        """Whether a limit is not kept with room, and the loss with the excess where it is largest: under stress."""
         over = [MOST_EXCESS if found.overload else objective.excess(figures_of(found)) for found in self.stressed]
-        most = max([objective.excess(self.figures), *over])
-        return most > 0, objective.loss(self.figures, scale) + PENALTY * max(over, default=0.0)
+        most = max([objective.kept(self.figures), *over])
+        return most > WITH_ROOM, objective.loss(self.figures, scale) + PENALTY * max(over, default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +312,7 @@ class Search:
             outcome = self.judge_one(race, settings, unseen, trials)
             if outcome.verdict == "change":
                 return outcome
-        if first.failed is None:
+        if first.failed is None and self.objective.kept(first.figures[left[0]]) == WITH_ROOM:
             return first
         race.prepare(product(others, race.early_keys()))
         ranked = race.ranked(dict.fromkeys([*others, self.present]), race.early_keys())
@@ -326,17 +337,19 @@ class Search:
         loss = math.fsum(race.losses(self.present, keys)) / len(keys)
         least = self.effort.least_gain * loss
         figures = {each: race.mean(each, keys) for each in compared}
-        broken = {each: bool(self.objective.broken(figures[each])) for each in compared}
+        kept = {each: self.objective.kept(figures[each]) for each in compared}
         # To keep the limits is better than any gain of those that do not.
         better = settings != self.present and all(
-            gain.mean > max(2 * gain.error, least) or (broken[others[name]] and not broken[settings])
+            gain.mean > max(2 * gain.error, least) or kept[settings] < kept[others[name]] == BROKEN
             for name, gain in gains.items()
         )
-        if broken[self.present] and (broken[settings] or failed is not None):
+        if kept[self.present] == BROKEN and (kept[settings] == BROKEN or failed is not None):
             # These are nothing to leave.
             verdict: Verdict = "unmet"
         else:
-            verdict = "change" if better and failed is None and not broken[settings] else "leave"
+            # Without room a change is a risk, which only settings that break a limit anyway are worth.
+            sure = kept[settings] == WITH_ROOM or kept[settings] < kept[self.present]
+            verdict = "change" if better and failed is None and sure else "leave"
         return Outcome(
             verdict=verdict,
             settings=self.present if verdict == "leave" else settings,

@@ -8,7 +8,18 @@ from dataclasses import fields, replace
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.tune.figures import MOST_EXCESS, PENALTY, Figures, Objective, Variation, mean_of, spread_of
+from forebay.tune.figures import (
+    BARELY,
+    BROKEN,
+    MOST_EXCESS,
+    PENALTY,
+    WITH_ROOM,
+    Figures,
+    Objective,
+    Variation,
+    mean_of,
+    spread_of,
+)
 
 RUN = Figures(p50=5, p99=20, requests=100, memory=1000, bytes=5000, cpu=3, lost=0, hold=0)
 
@@ -29,6 +40,12 @@ def test_limits_that_are_broken_come_worst_first() -> None:
     assert objective.loss(RUN, 100) == pytest.approx(1 + PENALTY * 1.25)
     assert objective.excess(RUN) == 1.25
     assert objective.loss(RUN, 100, slack=0.25) == pytest.approx(1 + PENALTY * 0.75)
+
+
+def test_limits_are_kept_with_room_or_barely_or_not_at_all() -> None:
+    objective = Objective(p99_ms=25, memory=1000)
+    found = [objective.kept(Figures(5, p99, 100, memory=1000)) for p99 in (20, 20.1, 25, 25.1)]
+    assert found == [WITH_ROOM, BARELY, BARELY, BROKEN]
 
 
 def test_limits_that_are_waived_do_not_count() -> None:

@@ -141,6 +141,15 @@ def test_memory_for_what_is_on_its_way() -> None:
     assert reason.price == "no cost"
 
 
+def test_what_has_no_room_below_a_limit_is_left() -> None:
+    best = replace(DEFAULTS, linger_ms=20)
+    found = outcome(best, verdict="leave", gains={"present": Paired(0.5, 0.01, 5)})
+    (reason,) = reasons(found, objective=Objective(p99_ms=1.1 * AFTER.p99))
+    assert reason.text.startswith("Leave it: linger.ms 5 ▸ 20 would be better (")
+    assert reason.text.endswith(" ms, nearer to the limit than a prediction may be off by.")
+    assert reason.values["value"] == AFTER.p99
+
+
 def test_nothing_better_is_left() -> None:
     (reason,) = reasons(outcome(DEFAULTS, verdict="leave", gains={}))
     assert reason.text == ("Leave it: of 440 settings, 14 of them simulated, none is better than the present ones.")

@@ -101,7 +101,7 @@ def test_the_best_that_keeps_the_limit_is_proposed() -> None:
     known = Known()
     found = searching(known, Objective("requests", p99_ms=80)).run(grid(DEFAULTS, SIZES))
     assert found.verdict == "change"
-    assert (found.settings.linger_ms, found.settings.batch_size) == (70, MIB)
+    assert (found.settings.linger_ms, found.settings.batch_size) == (50, MIB)
     assert found.settings == found.best
     assert found.figures[found.settings].requests < found.figures[DEFAULTS].requests / 100
     assert found.gains["present"].mean > 2 * found.gains["present"].error
@@ -129,13 +129,12 @@ def test_those_that_keep_the_limits_under_stress_are_tried_though_they_left_the_
         found = of_known(settings)
         return replace(found, latency=found.latency.later(4.0 * settings.in_flight))
 
-    close = [replace(DEFAULTS, linger_ms=linger / 2, in_flight=2) for linger in range(60, 109)]
+    close = [replace(DEFAULTS, linger_ms=linger / 2) for linger in range(20, 109)]
     objective = Objective("requests", p99_ms=62)
     plain = searching(Known(noise=0), objective).run(close)
-    assert (plain.verdict, plain.settings) == ("leave", DEFAULTS)
-    assert plain.failed is not None and plain.failed.name == "broker 1 twice as slow"
+    assert plain.settings.linger_ms < 22  # of the front
     found = searching(Known(noise=0), objective, stressed=[slow]).run(close)
-    assert (found.verdict, found.settings.linger_ms) == ("change", 46)
+    assert (found.verdict, found.settings.linger_ms) == ("change", 22)
     assert not any(trial.broken for trial in found.trials)
 
 
@@ -197,6 +196,21 @@ def test_settings_that_keep_the_limits_come_before_all_that_do_not() -> None:
     assert (found.verdict, found.settings) == ("leave", present)
 
 
+def test_a_change_leaves_room_for_the_error_of_the_prediction() -> None:
+    near, roomy = replace(DEFAULTS, linger_ms=45, in_flight=1), replace(DEFAULTS, linger_ms=30, in_flight=1)
+    objective = Objective("requests", p99_ms=55)
+    found = searching(Known(noise=0), objective).run([near, roomy])
+    assert (found.verdict, found.settings) == ("change", roomy)
+    # Settings of today that keep the limit are left, and so they are for those that keep it by as little.
+    for present, others in ((near, [roomy]), (replace(near, linger_ms=44.0), [near])):
+        found = searching(Known(noise=0), objective, present=present, defaults=present).run(others)
+        assert (found.verdict, found.settings) == ("leave", present)
+    # Those that break it are not.
+    present = replace(near, linger_ms=60)
+    found = searching(Known(noise=0), objective, present=present, defaults=present).run([near])
+    assert (found.verdict, found.settings) == ("change", near)
+
+
 def test_memory_and_timeout_follow_from_the_outages() -> None:
     outages = [Outage((0,), 150_000)]
     present = replace(DEFAULTS, buffer_memory=MIB)
@@ -219,7 +233,7 @@ class MedianOfAnOutage(Known):
 def test_an_outage_is_held_to_the_latency_that_present_settings_keep_in_it() -> None:
     """The tail is waived, because it is long with any settings."""
     objective = Objective("requests", p50_ms=40, p99_ms=200)
-    for known, linger in ((Known(noise=0), 70), (MedianOfAnOutage(noise=0), 30)):
+    for known, linger in ((Known(noise=0), 50), (MedianOfAnOutage(noise=0), 40)):
         found = searching(known, objective, outages=[Outage((0,), 1000)]).run(grid(DEFAULTS, SIZES))
         assert (found.verdict, found.settings.linger_ms) == ("change", linger)
         assert found.trials[-1].figures.p99 > 200 and not found.trials[-1].broken
