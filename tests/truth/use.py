@@ -20,7 +20,7 @@ from forebay.tune.workload import Compression
 from tests.truth.cases import Case
 from tests.truth.cluster import Cluster
 from tests.truth.run import measured
-from tests.truth.table import inputs_of
+from tests.truth.table import inputs_of, stalls_of
 from tests.truth.wrong import Inputs
 
 GOALS: Mapping[str, Goal] = {
@@ -81,18 +81,22 @@ def used(
 ) -> Used:
     """Asks for advice, and runs the defaults and the proposal in turn.
 
+    The brokers' first run of a case is slower than what follows, and counts for nobody.  The advice is told how the
+    machine stalled in it, as a trace of a running producer tells.
+
     Args:
         drawn: settings of the grid that run, too.
     """
-    asked = Asked.of(case, inputs_of(case, kafka.brokers(case.place), compression), costs, seed)
-    objective, fixed, proposed = asked.objective, asked.fixed, asked.proposed
     with kafka.under(case):
         topic = kafka.topic(case.place, case.partitions)
+        first = measured(kafka, case, topic, seed, case.settings)
+        inputs = inputs_of(case, kafka.brokers(case.place), compression, stalls_of(first))
+        asked = Asked.of(case, inputs, costs, seed)
+        objective, fixed, proposed = asked.objective, asked.fixed, asked.proposed
 
         def run(number: int, settings: Mapping[str, Any]) -> Figures:
             return figures_of(measured(kafka, case, topic, seed + number, settings))
 
-        run(0, fixed)  # the brokers' first run of a case is slower than what follows, and counts for nobody
         pairs = [[run(number, settings) for settings in (fixed, proposed)] for number in range(runs)]
         scale = median(objective.value(before) for before, _after in pairs)
         before, after = (median(objective.loss(pair[at], scale) for pair in pairs) for at in (0, 1))
@@ -139,7 +143,15 @@ class Asked:
     def of(cls, case: Case, inputs: Inputs, costs: Costs, seed: int) -> Self:
         """Asks."""
         goal = GOALS[case.letter]
-        said = advise(inputs.load, goal, settings=case.settings, brokers=inputs.brokers, costs=costs, seed=seed)
+        said = advise(
+            inputs.load,
+            goal,
+            settings=case.settings,
+            brokers=inputs.brokers,
+            costs=costs,
+            stalls=inputs.stalls,
+            seed=seed,
+        )
         return cls(case, inputs, costs, Objective(least=goal.least, **goal.limits()), said)
 
     @property
