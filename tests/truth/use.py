@@ -55,17 +55,20 @@ class Used:
     loss: float
     best: float | None = None
     """Of the grid."""
+    same: bool = False
+    """Whether the defaults were left, so that what they lose against themselves is chance."""
 
     @property
     def good(self) -> bool:
         """Whether it is not worse than the defaults, and near the best of the grid."""
-        return self.loss <= 1 + NOISE and (self.best is None or self.loss <= self.best * (1 + NEAR))
+        loss = 1.0 if self.same else self.loss
+        return loss <= 1 + NOISE and (self.best is None or loss <= self.best * (1 + NEAR))
 
     def text(self) -> str:
         """A line."""
         said = ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "left as they are"
         best = "" if self.best is None else f", best of the grid {self.best:.3f}"
-        end = "" if self.good else "  WORSE"
+        end = (", which are the defaults" if self.same else "") + ("" if self.good else "  WORSE")
         return f"{self.letter}  {self.verdict}: {said}: {self.loss:.3f} of the defaults{best}{end}"
 
 
@@ -107,7 +110,8 @@ def used(
             # Once more: the best of many runs owes some of it to chance.
             again = [objective.loss(run(number, winner), scale) for number in range(runs)]
             best = median(again) / before
-    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best)
+    same = asked.proposed == asked.fixed
+    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best, same)
 
 
 def searched(case: Case, inputs: Inputs, costs: Costs, *, seed: int, drawn: int) -> Used:
@@ -126,7 +130,8 @@ def searched(case: Case, inputs: Inputs, costs: Costs, *, seed: int, drawn: int)
     first.sort(key=lambda settings: loss(settings, [0]))
     before, after = (loss(settings, JUDGES) for settings in (asked.fixed, asked.proposed))
     best = min(loss(settings, JUDGES) for settings in first[:FINALISTS])
-    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best / before)
+    same = asked.proposed == asked.fixed
+    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best / before, same)
 
 
 @dataclass(frozen=True, slots=True)
