@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from forebay._closed_forms.node import Settings
 from forebay.errors import IllegalArgumentError
@@ -144,7 +144,8 @@ class Objective:
     @property
     def with_room(self) -> Objective:
         """The same with limits that have room for the error of a prediction."""
-        return replace(self, **{name: allowed / ROOM.get(name, 1.0) for name, allowed in self.limits()})
+        roomy: dict[str, Any] = {name: allowed / ROOM.get(name, 1.0) for name, allowed in self.limits()}
+        return replace(self, **roomy)
 
     def kept(self, figures: Figures) -> int:
         """``WITH_ROOM``, ``BARELY`` or ``BROKEN``."""
