@@ -47,9 +47,9 @@ SLACK = 0.2
 SAME = 0.01
 """Candidates whose figures differ by less, of each, are the same to the closed forms."""
 MORE_RATE = 1.3
-MOST_TRIED = 6
+MOST_TRIED = 8
 """Settings that left the race and are tried if none of those that are left passes."""
-SHORTER = 3
+SHORTER = 5
 """Lingers below the best one that are among these."""
 UNSEEN = 2
 """Seeds of a trial."""
