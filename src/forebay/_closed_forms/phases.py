@@ -76,15 +76,14 @@ def _of(phase: Phase, settings: Settings, producers: int, alone: bool) -> _Found
     here = replace(settings, linger_ms=linger)
     found = estimate(phase.nodes, here, producers)
     times = max(1.0, max(node.rate / node.capacity for node in found.nodes) / MOST_USED)
-    behind = 0.0
-    if times > 1 and phase.share * times <= 1:
+    if phase.share * times > 1:
+        times = 1.0  # there is no time in which it could be made up for
+    if times > 1:
         behind = phase.ms * (times - 1)
         slower = [(replace(load, rate=load.rate / times), cost) for load, cost in phase.nodes]
         found = estimate(slower, here, producers)
         waits = math.fsum(node.rate / 1000 * node.pool_record for node in found.nodes) * behind
         found = replace(found, latency=found.latency.plus(latency(uniform(0.0, behind))), pool=found.pool + waits)
-    elif times > 1:
-        times = 1.0
     late = _with_the_last(phase, found, settings.linger_ms, settings.linger_ms - linger)
     return _Found(phase, phase.share * times, replace(found, latency=late))
 
