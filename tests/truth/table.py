@@ -7,9 +7,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from forebay.tune import Brokers, Costs, Stalls, predict
-from forebay.tune.checking import HOLD_TOLERANCE, LEAST_HOLD_MS, STALLED, TOLERANCES
+from forebay.tune.checking import HOLD_TOLERANCE, LEAST_HOLD_MS, TOLERANCES
 from forebay.tune.measures import POINTS
 from forebay.tune.prediction import Prediction
+from forebay.tune.stalls import STALLED
 from forebay.tune.workload import Compression
 from tests.truth.cases import Case
 from tests.truth.run import load_of

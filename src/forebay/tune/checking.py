@@ -22,7 +22,7 @@ from forebay.tune._probe import HEADER, asking, check_own, parts_of
 from forebay.tune._world.callers import Record, records
 from forebay.tune.measures import Histogram
 from forebay.tune.prediction import Prediction
-from forebay.tune.stalls import Stalls, sleep, watched
+from forebay.tune.stalls import STALLED, Stalls, sleep, watched
 from forebay.tune.workload import Stream, Workload
 
 TOLERANCES: Mapping[str, float] = {"p50, ms": 0.15, "p99, ms": 0.25, "requests/s": 0.05, "fill": 0.05}
@@ -30,8 +30,6 @@ TOLERANCES: Mapping[str, float] = {"p50, ms": 0.15, "p99, ms": 0.25, "requests/s
 HOLD_TOLERANCE = 0.1
 LEAST_HOLD_MS = 1.0
 """A call of send that takes less was not held for memory, but the thread did not run."""
-STALLED = 0.2
-"""The share of the p50 above which the stalls' p99 says that the machine was not fit for a check."""
 SOON_MS = 100.0
 """From the start of the threads to the begin of the load."""
 

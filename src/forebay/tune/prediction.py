@@ -16,7 +16,7 @@ from forebay.tune.brokers import Brokers
 from forebay.tune.described import described
 from forebay.tune.fitting import trace_cluster
 from forebay.tune.measures import CAUSES, POINTS, Histogram, Recorder
-from forebay.tune.stalls import NO_STALLS, Stalls
+from forebay.tune.stalls import NO_STALLS, STALLED, Stalls
 from forebay.tune.workload import Workload
 
 if TYPE_CHECKING:
@@ -217,6 +217,7 @@ def joined(
 ) -> Prediction:
     """The first of some predictions that differ in their seeds alone; by how much they do, and what is assumed."""
     doubts = (
+        *_doubts_of_figures(runs[0], stalls or NO_STALLS),
         *_doubts_of_times(load, brokers, costs, stalls),
         *_doubts_of_records(load, runs[0].acknowledged),
     )
@@ -358,6 +359,16 @@ def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated:
         which = "a full" if load.compression.by_size else "every"
         said.append(f"{which} batch compresses to {load.compression.ratio:g} of its bytes")
     return tuple(said)
+
+
+def _doubts_of_figures(found: Prediction, stalls: Stalls) -> Iterator[str]:
+    """Where latencies were farther from what was measured than elsewhere; ``docs/how_the_tuner_knows.md`` has how far."""
+    if any(node.throttled_ms for node in found.nodes):
+        yield "a quota holds records back: their latency may differ by 40 %"
+    if found.fleet.simulated < found.fleet.producers and any(node.busy >= BUSY for node in found.nodes):
+        yield "a broker of the fleet is busy for more than nine tenths of the time: the p99 may differ by a third"
+    if stalls.p99 > STALLED * found.latency.p50:
+        yield "the machine stalls for long beside the p50, and brokers may do so, too: the p99 may be twice as long"
 
 
 def _doubts_of_times(load: Workload, brokers: Brokers, costs: Costs, stalls: Stalls | None) -> Iterator[str]:

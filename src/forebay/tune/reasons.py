@@ -240,9 +240,7 @@ class Reasons:
             cause = f"{outcome.failed.name}: {self.over(facts, outcome.failed.broken[0])}"
             text = f"Leave it: {what} would be better ({effect}, {price}), but fails a trial: {cause}."
             return Reason("trial", text, cause, effect, price, facts.values)
-        close = self.objective.with_room.broken(outcome.figures[outcome.best])
-        if close and min(gain.mean for gain in outcome.gains.values()) > 0:
-            cause = f"{self.value_of(facts, close[0])}, nearer to the limit than a prediction may be off by"
+        if min(gain.mean for gain in outcome.gains.values()) > 0 and (cause := self.too_near(facts)):
             text = f"Leave it: {what} would be better ({effect}, {price}), but {cause}."
             return Reason("leave", text, cause, effect, price, facts.values)
         name, gain = min(outcome.gains.items(), key=lambda each: each[1].mean)
@@ -274,6 +272,15 @@ class Reasons:
         nearest = f"the nearest is {facts.options(pairs)}" if pairs else "the present settings are nearest"
         text = f"Nothing keeps the limits: {nearest}; {cause}; {effect}."
         return Reason("unmet", text, cause, effect, "", facts.values)
+
+    def too_near(self, facts: Facts) -> str:
+        """A limit that the best is over, or under by less than a prediction may be off; "" if there is none."""
+        figures = self.outcome.figures[self.outcome.best]
+        if broken := self.objective.broken(figures):
+            return self.over(facts, broken[0])
+        if close := self.objective.with_room.broken(figures):
+            return f"{self.value_of(facts, close[0])}, nearer to the limit than a prediction may be off by"
+        return ""
 
     def over(self, facts: Facts, broken: Broken) -> str:
         """A limit that is not kept."""

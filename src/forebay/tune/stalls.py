@@ -26,6 +26,8 @@ LONG_MS = 0.5
 """From which on an oversleep is a moment of its own."""
 MOST_LONG = 100_000
 """Moments that are kept: more than one each 6 ms of ten minutes."""
+STALLED = 0.2
+"""The share of the p50 above which the stalls' p99 says that the machine is not fit for a check, nor for a sure p99."""
 POINTS = 100
 PLACES = 3
 MAX_MS = 3_600_000.0

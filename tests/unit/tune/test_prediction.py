@@ -127,6 +127,26 @@ def test_why_it_is_to_be_trusted_less() -> None:
     assert known.doubts == ()
 
 
+@pytest.mark.parametrize(
+    ("fields", "broker", "stalls", "said"),
+    [
+        ({"rate": 3000, "sizes": 1000}, {"quota": 200_000}, (), "a quota holds records back"),
+        ({"rate": 700, "producers": 8, "sizes": 9000}, {"handlers": 1, "per_mib_ms": 30}, (), "a broker of the fleet"),
+        ({"rate": 300}, {}, (2.0,) * 101, "the machine stalls for long beside the p50"),
+    ],
+)
+def test_where_figures_were_farther_off_it_is_told_first(
+    fields: dict[str, Any], broker: dict[str, Any], stalls: tuple[float, ...], said: str
+) -> None:
+    known: dict[str, Any] = {"costs": Costs(wake=0.1), "seconds": 2}
+    found = predict(
+        Workload(**fields), brokers=Brokers.alike(1, **broker), stalls=Stalls(seconds=10.0, spread=stalls), **known
+    )
+    assert found.doubts[0].startswith(said)
+    calm = predict(Workload(rate=300), brokers=Brokers.alike(1), stalls=Stalls(seconds=10.0), **known)
+    assert not any(said in each for each in calm.doubts)
+
+
 def test_intervals_over_seeds() -> None:
     load, settings = Workload(rate=300, sizes=[100, 900]), {"linger.ms": 5}
     found = predict(load, settings, seconds=1, seed=4, seeds=3)

@@ -150,6 +150,14 @@ def test_what_has_no_room_below_a_limit_is_left() -> None:
     assert reason.values["value"] == AFTER.p99
 
 
+def test_what_is_over_a_limit_is_left_and_told_so() -> None:
+    best = replace(DEFAULTS, linger_ms=20)
+    found = outcome(best, verdict="leave", gains={"present": Paired(0.5, 0.01, 5)})
+    (reason,) = reasons(found, objective=Objective(p99_ms=22))
+    assert reason.text.endswith("but p99 is 23 ms, and 22 are allowed.")
+    assert (reason.values["value"], reason.values["allowed"]) == (AFTER.p99, 22)
+
+
 def test_nothing_better_is_left() -> None:
     (reason,) = reasons(outcome(DEFAULTS, verdict="leave", gains={}))
     assert reason.text == ("Leave it: of 440 settings, 14 of them simulated, none is better than the present ones.")
