@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
 
@@ -55,6 +55,8 @@ class Used:
     loss: float
     best: float | None = None
     """Of the grid."""
+    winner: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of that."""
     same: bool = False
     """Whether the defaults were left, so that what they lose against themselves is chance."""
 
@@ -66,8 +68,8 @@ class Used:
 
     def text(self) -> str:
         """A line."""
-        said = ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "left as they are"
-        best = "" if self.best is None else f", best of the grid {self.best:.3f}"
+        said = _listed(self.settings) or "left as they are"
+        best = "" if self.best is None else f", best of the grid {self.best:.3f} ({_listed(self.winner)})"
         end = (", which are the defaults" if self.same else "") + ("" if self.good else "  WORSE")
         return f"{self.letter}  {self.verdict}: {said}: {self.loss:.3f} of the defaults{best}{end}"
 
@@ -103,7 +105,8 @@ def used(
         pairs = [[run(number, settings) for settings in (fixed, proposed)] for number in range(runs)]
         scale = median(objective.value(before) for before, _after in pairs)
         before, after = (median(objective.loss(pair[at], scale) for pair in pairs) for at in (0, 1))
-        best = None
+        best: float | None = None
+        winner: Mapping[str, Any] = {}
         if drawn:
             every = [{**fixed, **settings} for settings in drawn_settings(drawn, seed)]
             winner = min(every, key=lambda settings: objective.loss(run(0, settings), scale))
@@ -111,7 +114,12 @@ def used(
             again = [objective.loss(run(number, winner), scale) for number in range(runs)]
             best = median(again) / before
     same = asked.proposed == asked.fixed
-    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best, same)
+    said = asked.said
+    return Used(case.letter, said.verdict, said.settings, after / before, best, winner, same=same)
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def searched(case: Case, inputs: Inputs, costs: Costs, *, seed: int, drawn: int) -> Used:
@@ -129,9 +137,10 @@ def searched(case: Case, inputs: Inputs, costs: Costs, *, seed: int, drawn: int)
     first = [({**asked.fixed, **settings}) for settings in drawn_settings(drawn, seed)]
     first.sort(key=lambda settings: loss(settings, [0]))
     before, after = (loss(settings, JUDGES) for settings in (asked.fixed, asked.proposed))
-    best = min(loss(settings, JUDGES) for settings in first[:FINALISTS])
+    best, winner = min(((loss(settings, JUDGES), settings) for settings in first[:FINALISTS]), key=lambda each: each[0])
     same = asked.proposed == asked.fixed
-    return Used(case.letter, asked.said.verdict, asked.said.settings, after / before, best / before, same)
+    said = asked.said
+    return Used(case.letter, said.verdict, said.settings, after / before, best / before, winner, same=same)
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,7 +362,7 @@ def _assumptions(load: Workload, costs: Costs, stalls: Stalls | None, simulated:
 
 
 def _doubts_of_figures(found: Prediction, stalls: Stalls) -> Iterator[str]:
-    """Where latencies were farther from what was measured than elsewhere; ``docs/how_the_tuner_knows.md`` has how far."""
+    """Where latencies were farther from what was measured than elsewhere: docs/how_the_tuner_knows.md has the runs."""
     if any(node.throttled_ms for node in found.nodes):
         yield "a quota holds records back: their latency may differ by 40 %"
     if found.fleet.simulated < found.fleet.producers and any(node.busy >= BUSY for node in found.nodes):

@@ -28,7 +28,7 @@ from forebay.tune.figures import (
     Variation,
 )
 from forebay.tune.outages import Outage, fitted
-from forebay.tune.racing import Effort, Paired, Race, Run, RunKey
+from forebay.tune.racing import Effort, Paired, Race, Run, RunKey, in_order
 
 LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
@@ -204,7 +204,9 @@ def pruned(
     able = [each for each in candidates if not each.estimate.overload] or list(candidates)
     able = distinct(able)
     front = front_of(able)
-    best = sorted(able, key=lambda each: objective.loss(each.figures, scale, slack=SLACK))[:BEST]
+    best = in_order(able, lambda each: objective.loss(each.figures, scale, slack=SLACK), lambda each: each.figures)[
+        :BEST
+    ]
     if any(each.stressed for each in able):
         # The best by a hair fail their trials, so that there must be some beside them that do not.
         best = best[: BEST // 2] + sorted(able, key=lambda each: each.robust(objective, scale))[: BEST // 2]
@@ -242,6 +244,7 @@ class Search:
         scale = scale if 0 < scale < math.inf else 1.0
         kept, front = pruned(candidates, self.objective, scale)
         race = Race(self.simulate, self.objective, self.seed, self.effort, scale, several=self.several)
+        kept.sort(key=lambda each: changes(each.settings, self.present))
         entered = [self.present, self.defaults, *(each.settings for each in kept)]
         left = race.narrowed(entered)
         keys = race.last_keys()

@@ -56,7 +56,8 @@ def test_requests_do_not_stand_in_line_at_a_slow_broker() -> None:
 def test_batches_have_room_for_a_burst() -> None:
     load = Workload(rate=20_000, sizes=200, burst={"on_ms": 50, "off_ms": 450})
     found = quick(load, Goal(p99_ms=60))
-    assert found.verdict == "change" and int(found.settings["batch.size"]) >= 20_000 * 0.05 * 200
+    lingers = int(found.settings["linger.ms"]) / 1000
+    assert found.verdict == "change" and int(found.settings["batch.size"]) >= 20_000 * lingers * 200
     assert found.figures["best"].requests < found.figures["defaults"].requests / 6
 
 

@@ -131,7 +131,7 @@ def test_why_it_is_to_be_trusted_less() -> None:
     ("fields", "broker", "stalls", "said"),
     [
         ({"rate": 3000, "sizes": 1000}, {"quota": 200_000}, (), "a quota holds records back"),
-        ({"rate": 700, "producers": 8, "sizes": 9000}, {"handlers": 1, "per_mib_ms": 30}, (), "a broker of the fleet"),
+        ({"rate": 300, "producers": 8}, {"handlers": 1, "fixed_ms": 4}, (), "a broker of the fleet"),
         ({"rate": 300}, {}, (2.0,) * 101, "the machine stalls for long beside the p50"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from forebay._closed_forms.node import Settings
 from forebay.tune.figures import Figures, Objective, Variation
-from forebay.tune.racing import Effort, Paired, Race, Run, RunKey, paired
+from forebay.tune.racing import SAME_LOSS, Effort, Paired, Race, Run, RunKey, burden, in_order, paired
 from tests.unit.tune.fakes import Known
 
 BASE = Settings()
@@ -40,6 +40,21 @@ def test_as_good_is_nearer_than_a_gain_that_counts() -> None:
     assert paired([10.001, 10.002, 10.0], [10.0, 10.0, 10.001]).below(0.1)
     assert not paired([10.2, 10.2, 10.2], [10.0, 10.0, 10.0]).below(0.1)
     assert not paired([10.0], [10.0]).below(0.1)
+
+
+def test_what_chance_would_decide_is_decided_by_the_burden() -> None:
+    few, many, slow, worse = Figures(7, 22, 410), Figures(5, 22, 760), Figures(16, 22.3, 400), Figures(1, 23, 10)
+    given = [worse, many, slow, few]
+    assert in_order(given, lambda each: each.p99, lambda each: each) == [few, many, slow, worse]
+    assert 22.3 < 22 * (1 + SAME_LOSS) < 23
+
+
+def test_what_is_equal_in_all_comes_as_it_was_given() -> None:
+    one, other, nearly = Figures(7, 22, 410), Figures(7, 22, 410), Figures(7, 22, 409)
+    for given in ([one, other, nearly], [nearly, one, other]):
+        found = in_order(given, lambda each: each.requests, lambda each: each)
+        assert [id(each) for each in found] == [id(each) for each in given]
+    assert burden(Figures(0, math.inf, 1)) == burden(Figures(math.inf, 0, 1))
 
 
 def test_whoever_is_as_good_as_the_best_leaves_at_once() -> None:
