@@ -23,15 +23,20 @@ SAME_LOSS = 0.02
 SAME_BURDEN = 0.05
 
 Item = TypeVar("Item")
+Burden = tuple[int, ...]
 
 
 def burden(figures: Figures) -> int:
     """What settings cost beside the goal, in steps: p50, p99 and requests, each as much as its share changes."""
-    logarithms = (math.log(min(1e300, max(1e-9, each))) for each in (figures.p50, figures.p99, figures.requests))
-    return round(math.fsum(logarithms) / SAME_BURDEN)
+    return steps((figures.p50, figures.p99, figures.requests), SAME_BURDEN)
 
 
-def in_order(items: Iterable[Item], loss: Callable[[Item], float], figures: Callable[[Item], Figures]) -> list[Item]:
+def steps(values: Iterable[float], step: float) -> int:
+    """How large the product of some values is, in steps of such a share."""
+    return round(math.fsum(math.log(min(1e300, max(1e-9, each))) for each in values) / step)
+
+
+def in_order(items: Iterable[Item], loss: Callable[[Item], float], burden: Callable[[Item], Burden]) -> list[Item]:
     """Least loss first; of those whose losses are the same, the least burden; of equal ones the first that was given.
 
     Without the burden, chance decides where the goal does not: the p99 before a slow broker is the same with a linger
@@ -42,7 +47,7 @@ def in_order(items: Iterable[Item], loss: Callable[[Item], float], figures: Call
     while left:
         bound = left[0][0] * (1 + SAME_LOSS)
         same = max(1, sum(found[0] <= bound for found in left))
-        group = sorted(left[:same], key=lambda found: (burden(figures(found[2])), found[1]))
+        group = sorted(left[:same], key=lambda found: (burden(found[2]), found[1]))
         ordered += [each for _, _, each in group]
         left = left[same:]
     return ordered
@@ -123,6 +128,7 @@ class Race:
     scale: the value of what is to be least that counts as 1.
     seed: of the whole search; each run's seed is made of it.
     several: makes runs beside each other, from the arguments of ``simulate`` for each; None: one after the other.
+    stress: what settings lose when things are not as they are said to be, in steps; it goes before ``burden``.
     """
 
     simulate: Simulate
@@ -133,6 +139,7 @@ class Race:
     runs: dict[Settings, dict[RunKey, Figures]] = field(default_factory=dict)
     used_seeds: int = 0
     several: Callable[[Sequence[Run]], Sequence[Figures]] | None = None
+    stress: Callable[[Settings], int] | None = None
 
     def new_keys(self, count: int, seconds: float) -> list[RunKey]:
         """Runs with seeds that nothing has been run with."""
@@ -185,7 +192,10 @@ class Race:
         def loss(each: Settings) -> float:
             return math.fsum(self.losses(each, keys))
 
-        return [each for _, alike in sorted(kept.items()) for each in in_order(alike, loss, means.__getitem__)]
+        def others(each: Settings) -> Burden:
+            return (self.stress(each) if self.stress else 0, burden(means[each]))
+
+        return [each for _, alike in sorted(kept.items()) for each in in_order(alike, loss, others)]
 
     def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
         """At most ``effort.last`` of the candidates, best first.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product, takewhile
 from typing import Literal
 
@@ -28,7 +29,7 @@ from forebay.tune.figures import (
     Variation,
 )
 from forebay.tune.outages import Outage, fitted
-from forebay.tune.racing import Effort, Paired, Race, Run, RunKey, in_order
+from forebay.tune.racing import Burden, Effort, Paired, Race, Run, RunKey, burden, in_order, steps
 
 LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
@@ -46,6 +47,8 @@ SLACK = 0.2
 """Excess over a limit that closed forms may be wrong by."""
 SAME = 0.01
 """Candidates whose figures differ by less, of each, are the same to the closed forms."""
+SAME_STRESS = 0.2
+"""Losses under stress that differ by a smaller share are the same: closed forms say them."""
 MORE_RATE = 1.3
 MOST_TRIED = 8
 """Settings that left the race and are tried if none of those that are left passes."""
@@ -61,6 +64,12 @@ Estimator = Callable[[Settings], Estimate]
 def figures_of(found: Estimate) -> Figures:
     """What closed forms say."""
     return Figures(found.latency.p50, found.latency.p99, found.requests, found.pool, found.bytes)
+
+
+def stress_of(stressed: Sequence[Estimate], objective: Objective, scale: float) -> int:
+    """What is lost under stress, in steps."""
+    losses = [objective.loss(figures_of(each), scale) for each in stressed]
+    return steps([math.fsum(losses)], SAME_STRESS) if losses else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +213,14 @@ def pruned(
     able = [each for each in candidates if not each.estimate.overload] or list(candidates)
     able = distinct(able)
     front = front_of(able)
-    best = in_order(able, lambda each: objective.loss(each.figures, scale, slack=SLACK), lambda each: each.figures)[
-        :BEST
-    ]
+
+    def loss(each: Candidate) -> float:
+        return objective.loss(each.figures, scale, slack=SLACK)
+
+    def others(each: Candidate) -> Burden:
+        return stress_of(each.stressed, objective, scale), burden(each.figures)
+
+    best = in_order(able, loss, others)[:BEST]
     if any(each.stressed for each in able):
         # The best by a hair fail their trials, so that there must be some beside them that do not.
         best = best[: BEST // 2] + sorted(able, key=lambda each: each.robust(objective, scale))[: BEST // 2]
@@ -243,7 +257,8 @@ class Search:
         scale = self.objective.value(present.figures)
         scale = scale if 0 < scale < math.inf else 1.0
         kept, front = pruned(candidates, self.objective, scale)
-        race = Race(self.simulate, self.objective, self.seed, self.effort, scale, several=self.several)
+        stress = cache(lambda each: stress_of([estimate(each) for estimate in self.stressed], self.objective, scale))
+        race = Race(self.simulate, self.objective, self.seed, self.effort, scale, several=self.several, stress=stress)
         kept.sort(key=lambda each: changes(each.settings, self.present))
         entered = [self.present, self.defaults, *(each.settings for each in kept)]
         left = race.narrowed(entered)

@@ -45,14 +45,14 @@ def test_as_good_is_nearer_than_a_gain_that_counts() -> None:
 def test_what_chance_would_decide_is_decided_by_the_burden() -> None:
     few, many, slow, worse = Figures(7, 22, 410), Figures(5, 22, 760), Figures(16, 22.3, 400), Figures(1, 23, 10)
     given = [worse, many, slow, few]
-    assert in_order(given, lambda each: each.p99, lambda each: each) == [few, many, slow, worse]
+    assert in_order(given, lambda each: each.p99, lambda each: (burden(each),)) == [few, many, slow, worse]
     assert 22.3 < 22 * (1 + SAME_LOSS) < 23
 
 
 def test_what_is_equal_in_all_comes_as_it_was_given() -> None:
     one, other, nearly = Figures(7, 22, 410), Figures(7, 22, 410), Figures(7, 22, 409)
     for given in ([one, other, nearly], [nearly, one, other]):
-        found = in_order(given, lambda each: each.requests, lambda each: each)
+        found = in_order(given, lambda each: each.requests, lambda each: (burden(each),))
         assert [id(each) for each in found] == [id(each) for each in given]
     assert burden(Figures(0, math.inf, 1)) == burden(Figures(math.inf, 0, 1))
 
