@@ -137,7 +137,7 @@ def span(load: Workload, brokers: Brokers) -> float:
     """Seconds of a load that show what there is to see: enough records, each outage and each change of the rate."""
     if load.trace is not None and not brokers.outages:
         return load.trace.seconds
-    events = [brokers.last_outage, *(stream.last_step for stream in load.streams)]
+    events = [brokers.last_outage, *(stream.changes[-1] for stream in load.streams)]
     rate = load.rate * fleets.real_producers(load, DEFAULT_S)
     shortest = DEFAULT_S if rate * DEFAULT_S <= ENOUGH_RECORDS else max(1.0, ENOUGH_RECORDS / rate)
     last = max(events)

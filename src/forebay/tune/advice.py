@@ -11,21 +11,23 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay._closed_forms.estimate import Estimate
-from forebay._closed_forms.node import Settings
+from forebay._closed_forms.node import MIB, Settings
 from forebay._closed_forms.phases import estimate_phases
 from forebay._closed_forms.wording import OPTIONS, options_changed, options_of, settings_of
 from forebay.config import ProducerConfig
+from forebay.errors import ConfigError
 from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
 from forebay.tune._checks import whole
 from forebay.tune._workers import Workers
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
-from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
+from forebay.tune.figures import AS_IT_IS, LIMITS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import phases_of, scaled, slowed
@@ -47,10 +49,13 @@ OF_FIELD = 100
 """Records of others that are counted as one, for how long runs are."""
 QUOTA_S = 20.0
 """In which the windows of a quota are full, and some more."""
-QUOTA_RECORDS = 300_000
-"""No more of a run are simulated for that."""
+STEP_S = 1.0
+"""How long the shortest step of a rate lasts in a run, if it is as long."""
+MOST_OF_RUN = 300_000
+"""No more records of a run are simulated for these."""
 SLOWER = 2.0
 """What a slow broker of a trial takes, by what it takes else."""
+SHARE = "buffer.memory.max.node.share"
 CODEC = "zstd"
 """What is proposed where a ratio is given and no codec is in use."""
 MOST_WORKERS = 64
@@ -92,6 +97,11 @@ class Advice:
     def met(self) -> bool:
         """Whether the proposed settings, or those of today, keep the goal and serve the load."""
         return self.verdict != "unmet" and self.proposed.served
+
+    def limited(self) -> dict[str, float]:
+        """What may have a limit, of the settings that are proposed or left, in the longer runs."""
+        figures = self.figures["present" if self.verdict == "leave" else "best"]
+        return {limit: getattr(figures, name) for limit, name in LIMITS.items()}
 
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
@@ -140,6 +150,8 @@ def advise(
     """
     from forebay.tune.goal import Goal
 
+    if stalls is None and load.trace is not None:
+        stalls = load.trace.stalls
     question = Question(load, goal or Goal(), dict(settings or {}), brokers or Brokers(), costs, stalls, seed)
     with Workers(question.work, 1 if workers is None else whole("workers", workers, 1, MOST_WORKERS)) as found:
         return question.answered(
@@ -151,14 +163,19 @@ def effort_for(load: Workload, brokers: Brokers) -> Effort:
     """Shorter runs of a load with many records: what chance does to them is less.
 
     A record that is only in the field of a fleet costs as much as a part of one that is simulated.  A quota shows when
-    its windows are full.
+    its windows are full, and a step of the rate when it lasts for a second.
     """
     from forebay.tune.racing import Effort
 
     simulated = min(load.producers, fleets.MOST_SIMULATED)
-    rate = load.rate * (simulated + (load.producers - simulated) / OF_FIELD)
-    quotas = any(broker.quota is not None for broker in brokers.nodes)
-    least = min(QUOTA_S, QUOTA_RECORDS / rate) if quotas else 0.0
+    whole, changes = span(load, brokers.with_outages()), load.changes
+    rate = load.rate_over(whole) * (simulated + (load.producers - simulated) / OF_FIELD)
+    least = 0.0
+    if any(broker.quota is not None for broker in brokers.nodes):
+        least = min(QUOTA_S, MOST_OF_RUN / rate)
+    if len(changes) > 1:
+        shortest = min(end - begin for begin, end in pairwise([*changes, whole]))
+        least = max(least, min(whole, STEP_S * whole / shortest, MOST_OF_RUN / rate))
     return Effort(
         first_seconds=max(least, 0.5, min(5.0, 6_000 / rate)),
         last_seconds=max(least, 2.0, min(20.0, 20_000 / rate)),
@@ -264,9 +281,11 @@ class Question:
             seed=self.seed,
             effort=effort,
             several=several if len(workers) else None,
+            allowed=self.allowed,
         )
         sizes = phases[0].nodes[0][0].sizes
-        looked_at = grid(present, sizes, in_flight=self.in_flight(present), ratios=self.ratios(present))
+        flights, ratios, most = self.in_flight(present), self.ratios(present), min(MIB, present.max_request_size)
+        looked_at = grid(present, sizes, most_bytes=most, in_flight=flights, ratios=ratios)
         found = search.run(looked_at)
         before, after = (formulas(each) for each in (found.present, found.best))
         told = Reasons(found, objective, before, after, declared, [f"broker {name}" for name in names]).all()
@@ -322,6 +341,9 @@ class Question:
         if variation.outage is not None:
             brokers = brokers.with_outages(self.brokers.outages[variation.outage])
             seconds = span(load, brokers)
+        else:
+            # So that also a short run has each step of the rate.
+            load = load.sooner(max(1.0, span(load, brokers) / seconds))
         options = checked_settings({**self.given, **options_of(settings)})
         costs = self.costs or Costs()
         found = fleets.predicted(load, brokers, options, costs=costs, stalls=self.stalls, seed=seed, seconds=seconds)
@@ -344,8 +366,19 @@ class Question:
         return settings_of(config, left)
 
     def untuned(self) -> dict[str, Any]:
-        """What is given today, without the options that are tuned."""
-        return {name: value for name, value in self.given.items() if name not in OPTIONS.values()}
+        """What is given today, without the options that are tuned; a share of the memory belongs to its size."""
+        kept = {"buffer.memory"} if SHARE in self.given else set()
+        return {name: value for name, value in self.given.items() if name not in {*OPTIONS.values()} - kept}
+
+    def allowed(self, settings: Settings) -> bool:
+        """Whether the producer takes these settings, whose memory may be less than a broker's share has to be."""
+        if SHARE not in self.given:
+            return True
+        try:
+            ProducerConfig({**self.given, **options_of(settings), **SIMULATED})
+        except ConfigError:
+            return False
+        return True
 
     def in_flight(self, present: Settings) -> Sequence[int]:
         """The numbers of requests in flight that keep the order which the user has today."""

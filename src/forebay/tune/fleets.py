@@ -90,7 +90,7 @@ def phases_of(load: Workload, brokers: Brokers, seconds: float) -> Phases:
     from forebay.tune._world.field import Phases
 
     span = 1000 * seconds
-    changes = bool(brokers.outages) or any(stream.last_step for stream in load.streams)
+    changes = bool(brokers.outages) or any(stream.changes[-1] for stream in load.streams)
     bursts = {stream.burst for stream in load.streams}
     if load.trace is not None or not (changes or bursts != {None}):
         return Phases(span, span, span)  # producers begin at different seconds of a trace

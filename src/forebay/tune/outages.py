@@ -86,7 +86,7 @@ def delivery_timeout_for(found: Estimate, settings: Settings, outages: Collectio
 def fitted(
     found: Estimate, settings: Settings, outages: Collection[Outage] = (), *, least_memory: int = MIB
 ) -> Settings:
-    """The settings with the memory, the timeout and the request size that follow from the others.
+    """The settings with the memory and the timeout that follow from the others.
 
     Memory is rounded up to a power of two of at least ``least_memory``, the timeout to whole seconds.  What the load
     needs infinitely much of stays as it is.  The timeout never gets shorter.
@@ -101,7 +101,6 @@ def fitted(
         settings,
         buffer_memory=int(memory) if math.isfinite(memory) else settings.buffer_memory,
         delivery_timeout_ms=timeout if math.isfinite(timeout) else settings.delivery_timeout_ms,
-        max_request_size=max(settings.max_request_size, settings.batch_size),
     )
 
 

@@ -20,7 +20,7 @@ NOTABLE = 0.02
 """A smaller change of a figure is not spoken of."""
 SECOND = 0.5
 """A further cause is named if it weighs so much of the first."""
-OF_SAFETY = ("buffer.memory", "delivery.timeout.ms", "max.request.size")
+OF_SAFETY = ("buffer.memory", "delivery.timeout.ms")
 """Options that follow from the others, each with a sentence of its own."""
 FIGURES = {"p99": "ms", "p50": "ms", "requests": "/s", "bytes": "/s", "cpu": "ms/s"}
 """Figures that an effect or a price may be of."""
@@ -182,7 +182,7 @@ class Reasons:
         return ", ".join(better) or "nothing is better", "price: " + ", ".join(worse) if worse else "no cost"
 
     def safety(self) -> list[Reason]:
-        """Why memory, the timeout and the request size are to be others."""
+        """Why memory and the timeout are to be others."""
         present, settings = self.outcome.present, self.outcome.settings
         pairs, found = changed(present, settings), []
         if "buffer.memory" in pairs:

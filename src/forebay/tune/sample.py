@@ -9,13 +9,14 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from forebay._accumulator.partitioner import key_partition
 from forebay._closed_forms.node import NodeCost, NodeLoad
 from forebay._closed_forms.phases import Phase
 from forebay._records.batch_v2 import exact_record_size
+from forebay.tune import span
 from forebay.tune._world.callers import records
 from forebay.tune.fitting import in_steps
 
@@ -34,10 +35,13 @@ SIZES = 40
 
 
 def phases_of(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]:
-    """What each node gets of one producer, while bursts last and in between; and the numbers of these nodes, from 1 on.
+    """What each node gets of one producer while the rate stays, and the numbers of these nodes, from 1 on.
 
+    The rate of a burst and that in between are two; so are those of two steps, in which bursts count by their mean.
     Bursts of several streams are taken to come together.
     """
+    if any(stream.changes[-1] for stream in load.streams):
+        return _steps(load, brokers)
     bursts = [(stream, stream.burst) for stream in load.streams if stream.burst is not None and stream.burst.off_ms > 0]
     if load.trace is not None or not bursts:
         nodes, numbers = node_loads(load, brokers)
@@ -54,6 +58,18 @@ def phases_of(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]
             rest.get(at, (replace(node, rate=0.0), cost)) for at, (node, cost) in zip(numbers, nodes, strict=True)
         ]
         phases.append(Phase(between, 1 - share))
+    return phases, numbers
+
+
+def _steps(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]:
+    """A phase for each step of the rate that brings records."""
+    nodes, numbers = node_loads(load, brokers)
+    whole = span(load, brokers.with_outages())
+    phases = []
+    for begin, end in pairwise([*load.changes, whole]):
+        rate = load.rate_at(begin)
+        if rate > 0:
+            phases.append(Phase(scaled(nodes, rate / load.rate), (end - begin) / whole, 1000 * (end - begin)))
     return phases, numbers
 
 
@@ -152,7 +168,7 @@ class Sample:
         """Counts the first records of a stream, each for its share of the stream's rate."""
         topics = (stream.topic,) if stream.topic is not None else tuple(name for name, _ in load.topics)
         partitions = dict(load.topics)
-        seconds = stream.last_step + max(1.0, SAMPLE / stream.mean_rate)
+        seconds = stream.changes[-1] + max(1.0, SAMPLE / stream.mean_rate)
         drawn = list(islice(records(stream, topics, f"sample {number}", 0.0, 1000 * seconds), SAMPLE))
         for _due, topic, value, key, partition in drawn:
             share = stream.mean_rate / len(drawn)

@@ -145,7 +145,7 @@ def grid(
 
     Args:
         sizes: (bytes of a record with overhead, share).
-        most_bytes: of a batch: the smaller of ``max.message.bytes`` and ``max.request.size``.
+        most_bytes: of a batch, such as ``max.request.size``.
         in_flight: the numbers that keep the order of records, where the user relies on it.
         ratios: what each codec leaves of the bytes; codecs whose ratio is not known are not proposed.
     """
@@ -236,6 +236,7 @@ class Search:
     stressed: estimates under what the trials change, such as more rate or a slow broker.
     outages: those that are declared; a trial is made of each.
     several: as of ``Race``.
+    allowed: whether a producer takes the settings.
     """
 
     present: Settings
@@ -248,17 +249,21 @@ class Search:
     seed: int = 1
     effort: Effort = field(default_factory=Effort)
     several: Callable[[Sequence[Run]], Sequence[Figures]] | None = None
+    allowed: Callable[[Settings], bool] = lambda settings: True
 
     def run(self, settings: Sequence[Settings]) -> Outcome:
         """The outcome for these settings, such as ``grid`` makes."""
         near = sorted(settings, key=lambda each: changes(each, self.present))
-        candidates = [self.completed(each) for each in near]
         present = Candidate(self.present, self.estimate(self.present))
+        candidates = [each for each in map(self.completed, near) if self.allowed(each.settings)] or [present]
         scale = self.objective.value(present.figures)
         scale = scale if 0 < scale < math.inf else 1.0
         kept, front = pruned(candidates, self.objective, scale)
         stress = cache(lambda each: stress_of([estimate(each) for estimate in self.stressed], self.objective, scale))
         race = Race(self.simulate, self.objective, self.seed, self.effort, scale, several=self.several, stress=stress)
+        if self.objective.value(present.figures) == 0:
+            # Closed forms do not say what the processor does.
+            race.scale = self.objective.value(race.run(self.present, race.early_keys()[0])) or 1.0
         kept.sort(key=lambda each: changes(each.settings, self.present))
         entered = [self.present, self.defaults, *(each.settings for each in kept)]
         left = race.narrowed(entered)
@@ -277,12 +282,13 @@ class Search:
         return self.present, self.defaults
 
     def completed(self, settings: Settings) -> Candidate:
-        """With the memory, the timeout and the request size that follow, within the limit of memory."""
+        """With the memory and the timeout that follow, within the limit of memory."""
         found = self.estimate(settings)
         least = MIB if self.objective.least == "memory" else self.present.buffer_memory
         made = fitted(found, settings, self.outages, least_memory=least)
         if self.objective.memory is not None:
-            made = replace(made, buffer_memory=max(1, min(made.buffer_memory, int(self.objective.memory))))
+            capped = replace(made, buffer_memory=max(1, min(made.buffer_memory, int(self.objective.memory))))
+            made = capped if self.allowed(capped) else made
         return Candidate(made, found, tuple(estimate(settings) for estimate in self.stressed))
 
     @staticmethod
@@ -330,7 +336,8 @@ class Search:
             outcome = self.judge_one(race, settings, unseen, trials)
             if outcome.verdict == "change":
                 return outcome
-        if first.failed is None and self.objective.kept(first.figures[left[0]]) == WITH_ROOM:
+        kept = {each: self.objective.kept(first.figures[each]) for each in (left[0], self.present)}
+        if first.failed is None and kept[left[0]] == WITH_ROOM and kept[self.present] != BROKEN:
             return first
         race.prepare(product(others, race.early_keys()))
         ranked = race.ranked(dict.fromkeys([*others, self.present]), race.early_keys())
@@ -356,12 +363,18 @@ class Search:
         least = self.effort.least_gain * loss
         figures = {each: race.mean(each, keys) for each in compared}
         kept = {each: self.objective.kept(figures[each]) for each in compared}
-        # To keep the limits is better than any gain of those that do not.
-        better = settings != self.present and all(
-            gain.mean > max(2 * gain.error, least) or kept[settings] < kept[others[name]] == BROKEN
-            for name, gain in gains.items()
-        )
-        if kept[self.present] == BROKEN and (kept[settings] == BROKEN or failed is not None):
+        broken = kept[self.present] == BROKEN
+
+        def clear(name: str, gain: Paired) -> bool:
+            # To keep the limits is better than any gain of those that do not.
+            if kept[settings] < kept[others[name]] == BROKEN:
+                return True
+            margin = max(2 * gain.error, least)
+            # Where today's break a limit, others need not be better than the defaults: these are not in use.
+            return gain.mean > (-margin if broken and name != "present" else margin)
+
+        better = settings != self.present and all(clear(name, gain) for name, gain in gains.items())
+        if broken and (kept[settings] == BROKEN or failed is not None):
             # These are nothing to leave.
             verdict: Verdict = "unmet"
         else:

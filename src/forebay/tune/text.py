@@ -37,7 +37,7 @@ def prediction_text(found: Prediction, load: Workload, brokers: Brokers, goal: G
         *_flow(found),
         *_nodes(found.nodes),
         *_trouble(found),
-        *_goal(found, goal),
+        *_goal(found.figures(), goal),
         *_told("assumed", found.assumptions, MOST_TRUST + 1),
         *_told("trust", found.doubts, MOST_TRUST, "lower: "),
     ]
@@ -140,8 +140,8 @@ def _trouble(found: Prediction) -> Iterator[str]:
         yield f"{'':<10}the load is not served by these settings"
 
 
-def _goal(found: Prediction, goal: Goal) -> Iterator[str]:
-    broken = goal.broken(found.figures())
+def _goal(figures: Mapping[str, float], goal: Goal) -> Iterator[str]:
+    broken = goal.broken(figures)
     for number, text in enumerate(broken):
         yield f"{'goal' if number == 0 else '':<10}not kept: {text}"
     if goal.limits() and not broken:
@@ -167,7 +167,7 @@ def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> 
         *_trials(found),
         *_front(found),
         *wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
-        *_goal(found.proposed, goal),
+        *_goal(found.limited(), goal),
         # The figures are of several seeds, those of ``present`` beside them of one.
         *_told("assumed", found.present.assumptions, MOST_TRUST),
         *_told("trust", [each for each in found.present.doubts if each != ONE_SEED], MOST_TRUST, "lower: "),

@@ -1,7 +1,6 @@
 """What if: each tuned option one step up and down from the proposed one, by closed forms.
 
-These are estimates: nothing is simulated for them.  ``max.request.size`` follows from ``batch.size``, and changes no
-figure by itself.
+These are estimates: nothing is simulated for them.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay.model._wire import shown, topic_fault
@@ -195,10 +196,23 @@ class Stream:
             return replace(self, rate=self.rate * factor)
         return replace(self, rate=tuple((second, rate * factor) for second, rate in self.rate))
 
+    def sooner(self, factor: float) -> Self:
+        """With all changes of the rate so many times sooner."""
+        if isinstance(self.rate, float):
+            return self
+        return replace(self, rate=tuple((second / factor, rate) for second, rate in self.rate))
+
     @property
-    def last_step(self) -> float:
-        """The second at which the rate changes for the last time."""
-        return 0.0 if isinstance(self.rate, float) else self.rate[-1][0]
+    def changes(self) -> tuple[float, ...]:
+        """The seconds from which on the rate is another one; the first is 0."""
+        return (0.0,) if isinstance(self.rate, float) else tuple(second for second, _rate in self.rate)
+
+    def rate_at(self, second: float) -> float:
+        """Records a second then; of bursts the mean."""
+        if isinstance(self.rate, float) or self.callers == "closed":
+            return self.mean_rate
+        now = [rate for begin, rate in self.rate if begin <= second][-1]
+        return self.mean_rate * now / max(rate for _second, rate in self.rate)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -299,6 +313,20 @@ class Workload:
         """Records a second of one producer."""
         return sum(stream.mean_rate for stream in self.streams)
 
+    @property
+    def changes(self) -> tuple[float, ...]:
+        """The seconds from which on the rate is another one; the first is 0."""
+        return tuple(sorted({second for stream in self.streams for second in stream.changes}))
+
+    def rate_at(self, second: float) -> float:
+        """Records a second of one producer then; of bursts the mean."""
+        return sum(stream.rate_at(second) for stream in self.streams)
+
+    def rate_over(self, seconds: float) -> float:
+        """Records a second over so much time from the beginning."""
+        times = [*(second for second in self.changes if second < seconds), seconds]
+        return sum(self.rate_at(begin) * (end - begin) for begin, end in pairwise(times)) / seconds
+
     def compressed(self, compression: Compression) -> Self:
         """The same load whose batches compress so."""
         return self._with(compression=compression)
@@ -309,6 +337,10 @@ class Workload:
         streams = [stream.scaled(factor) for stream in self.streams]
         trace = None if self.trace is None else self.trace.scaled(factor)
         return self._with(streams=streams, trace=trace)
+
+    def sooner(self, factor: float) -> Self:
+        """The same load with all changes of the rate so many times sooner."""
+        return self._with(streams=[stream.sooner(factor) for stream in self.streams])
 
     def of_producers(self, count: int) -> Self:
         """The same load of each of so many producers."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
 from forebay.tune import Advice, Broker, Brokers, Goal, Outage, Workload, advise, predict
 from forebay.tune.advice import effort_for
@@ -161,3 +162,34 @@ def test_what_if_begins_with_the_proposed_settings_and_is_in_the_json() -> None:
     assert json.loads(found.as_json())["what_if"][0]["requests_s"] == own.requests_s
     assert {each.value for each in others if each.option == "linger.ms"}.isdisjoint({found.settings["linger.ms"]})
     assert json.loads(found.as_json())["goal"]["p99_ms"] == 40
+
+
+def test_each_step_of_a_rate_is_seen_by_the_search() -> None:
+    load = Workload(rate=[[0, 0], [60, 4000]], sizes=200, topics={"t": 3})
+    found = quick(load, Goal(p99_ms=40))
+    assert (found.verdict, found.met) == ("change", True)
+    assert found.figures["present"].requests == pytest.approx(found.present.requests_s, rel=0.2)
+    effort = effort_for(load, Brokers())
+    assert effort.first_seconds == pytest.approx(5)
+    assert effort_for(Workload(rate=[[0, 500], [1, 8000], [2, 500]]), Brokers()).first_seconds == pytest.approx(17)
+
+
+@pytest.mark.parametrize(
+    ("settings", "goal"),
+    [
+        ({"buffer.memory": 64 << 20, "buffer.memory.max.node.share": 0.02}, Goal(p99_ms=40)),
+        ({"buffer.memory.max.node.share": 0.5}, Goal(memory=1 << 20)),
+        ({"max.request.size": 100_000}, Goal(p99_ms=400)),
+    ],
+)
+def test_what_is_proposed_is_what_a_producer_takes(settings: dict[str, Any], goal: Goal) -> None:
+    found = quick(Workload(rate=3000, sizes=1000), goal, settings=settings)
+    taken = ProducerConfig({"bootstrap.servers": "localhost:9092", **settings, **found.settings})
+    assert found.verdict in ("change", "unmet")
+    assert taken["batch.size"] <= taken["max.request.size"] == settings.get("max.request.size", 1 << 20)
+
+
+def test_the_least_of_the_processor_counts_by_what_it_takes_today() -> None:
+    found = quick(Workload(rate=3000, sizes=100), Goal(least="cpu", p99_ms=50))
+    assert found.verdict == "change" and found.figures["best"].cpu < found.figures["present"].cpu
+    assert 0 < found.gains["present"][0] < 1

@@ -51,11 +51,10 @@ def test_timeouts_leave_time_for_the_outage() -> None:
 
 def test_what_follows_by_formula_is_set() -> None:
     long = replace(AWAY, away_ms=120_000)
-    made = fitted(FOUND, replace(SETTINGS, batch_size=2 * MIB), [long])
+    made = fitted(FOUND, SETTINGS, [long])
     assert made.buffer_memory >= memory_for(FOUND, SETTINGS, [long])
     assert made.buffer_memory & (made.buffer_memory - 1) == 0
     assert made.delivery_timeout_ms > 120_000 and made.delivery_timeout_ms % 1000 == 0
-    assert made.max_request_size == 2 * MIB
     assert fitted(FOUND, SETTINGS, least_memory=32 * MIB).buffer_memory == 32 * MIB
 
 

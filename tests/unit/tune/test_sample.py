@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from forebay.tune import Broker, Brokers, Workload
+from forebay._closed_forms.node import Settings
+from forebay._closed_forms.phases import estimate_phases
+from forebay.tune import Broker, Brokers, Workload, predict, span
 from forebay.tune.sample import Sample, leaders_of, node_loads, phases_of, scaled, slowed
 from forebay.tune.workload import Burst, Stream
 
@@ -108,3 +110,15 @@ def test_bursts_and_what_comes_between_them() -> None:
     assert [load.rate for load, _ in loud.nodes] == pytest.approx([100, 900])
     assert [load.rate for load, _ in quiet.nodes] == pytest.approx([100, 0])
     assert (loud.share, loud.ms, quiet.share) == pytest.approx((0.2, 20, 0.8))
+
+
+@pytest.mark.parametrize("rate", [[[0, 500], [60, 8000]], [[0, 0], [60, 8000]], [[0, 8000], [5, 100]]])
+def test_each_step_of_a_rate_is_a_phase(rate: list[list[float]]) -> None:
+    load, brokers = Workload(rate=rate, sizes=200, topics={"t": 6}), Brokers.alike(3)
+    phases, _ = phases_of(load, brokers)
+    whole = span(load, brokers)
+    assert [round(phase.rate) for phase in phases] == [rate for _second, rate in rate if rate]
+    assert sum(phase.share * phase.rate for phase in phases) == pytest.approx(load.rate_over(whole), rel=0.01)
+    found, simulated = estimate_phases(phases, Settings()), predict(load, brokers=brokers)
+    assert found.requests == pytest.approx(simulated.requests_s, rel=0.1)
+    assert found.latency.p50 == pytest.approx(simulated.latency.p50, rel=0.1)

@@ -281,3 +281,16 @@ def test_with_closed_forms_and_a_simulation_of_their_own() -> None:
     assert found.verdict == "change"
     assert found.figures[found.settings].p99 < found.figures[present].p99
     assert found.settings.in_flight < 5 or found.settings.linger_ms > 0
+
+
+def test_settings_that_break_the_goal_are_not_left_for_others_that_keep_it() -> None:
+    """The defaults are as good as the best, and nobody uses them."""
+
+    def simulate(settings: Settings, seed: int, seconds: float, variation: Variation) -> Figures:
+        return Figures(p50=settings.linger_ms / 2, p99=settings.linger_ms + 2, requests=100.0 + seed % 3, memory=1e5)
+
+    present = replace(DEFAULTS, linger_ms=200)
+    near = [replace(DEFAULTS, linger_ms=linger) for linger in (1, 2, 7, 10)]
+    objective = Objective("requests", p99_ms=20)
+    found = searching(simulate, objective, present=present).run(near)
+    assert found.verdict == "change" and found.figures[found.best].p99 < 20
