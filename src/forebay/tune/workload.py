@@ -21,6 +21,8 @@ ARRIVALS = ("poisson", "regular")
 CALLERS = ("open", "closed")
 MAX_RATE = 10_000_000
 MAX_SIZE = 1 << 30
+LEAST_BURST_MS = 0.1
+"""A simulation looks at each burst by itself."""
 MAX_KEYS = 1_000_000
 MAX_PARTITIONS = 100_000
 
@@ -94,7 +96,7 @@ class Burst:
     off_ms: float
 
     def __post_init__(self) -> None:
-        number("burst on_ms", self.on_ms, 0, 86_400_000, above=True)
+        number("burst on_ms", self.on_ms, LEAST_BURST_MS, 86_400_000)
         number("burst off_ms", self.off_ms, 0, 86_400_000)
 
 

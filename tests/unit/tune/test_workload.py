@@ -82,6 +82,7 @@ def test_it_does_not_change() -> None:
         ({"partitions": [0.0]}, "a list with a share over 0"),
         ({"partitions": [1.0] * 13}, "at most 12 shares for topic topic"),
         ({"burst": {"on_ms": 5}}, "a table with on_ms and off_ms"),
+        ({"burst": {"on_ms": 1e-9, "off_ms": 0}}, "burst on_ms is 1e-09; it must be a number from 0.1 to"),
         ({"arrivals": "posson"}, "one of poisson, regular (did you mean 'poisson'?)"),
         ({"callbacks": "yes"}, "callbacks is 'yes'; it must be true or false"),
         ({"callers": "closed"}, "think_ms is 0.0; it must be above 0 for closed callers"),
