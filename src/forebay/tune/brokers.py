@@ -63,6 +63,8 @@ class Broker:
                 number(name, getattr(self, name), 0, above=True)
         if isinstance(self.others, Mapping):
             object.__setattr__(self, "others", _made(Others, "others", self.others))
+        if not isinstance(self.others, Others):
+            raise refused("others", self.others, "a table with rate and size")
 
     def service_ms(self, size: int) -> float:
         """How long a request of so many bytes takes a handler, without jitter."""
@@ -147,6 +149,9 @@ class Brokers:
         found = cls.alike(table.get("nodes", 1), **alike)
         for single in table.get("node", ()):
             found = found.with_node(**single)
+        for outage in table.get("outage", ()):
+            if "node" not in outage or "seconds" not in outage:
+                raise refused("[[cluster.outage]]", dict(outage), "a table with node and seconds")
         outages = tuple(Outage(**outage) for outage in table.get("outage", ()))
         return cls(found.nodes, outages, table.get("measured", False))
 
