@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay.tune._checks import choice, number, refused, whole
@@ -119,10 +120,10 @@ class Brokers:
                 raise refused("outage node", outage.node, f"from 1 to {len(self.nodes)}, the number of nodes")
             if outage.kind == "not_leader" and len(self.nodes) == 1:
                 raise refused("outage kind", outage.kind, "silent or refused where no other node can lead")
-        for number_, span in sorted((outage.node, outage.seconds) for outage in self.outages):
-            for other in self.outages:
-                if other.node == number_ and other.seconds[0] < span[0] < other.seconds[1]:
-                    raise refused("outage seconds", list(span), f"apart from the node's other outage, {other.seconds}")
+        spans = sorted((outage.node, outage.seconds) for outage in self.outages)
+        for (node, before), (other, span) in pairwise(spans):
+            if node == other and span[0] < before[1]:
+                raise refused("outage seconds", list(span), f"apart from the node's other outage, {list(before)}")
 
     @classmethod
     def alike(cls, count: int, outages: Sequence[Outage] = (), **broker: Any) -> Self:
