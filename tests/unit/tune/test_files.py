@@ -227,7 +227,7 @@ def told_of(path: Path, seconds: float | None) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("table", "key"), every_key())
+@pytest.mark.parametrize(("table", "key"), [*every_key()])
 def test_a_value_of_any_kind_is_right_or_refused_in_one_sentence(tmp_path: Path, table: str, key: str) -> None:
     for value in VALUES:
         said = told_of(written(tmp_path, file_with(table, key, value)), 0.01)
