@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from forebay._insight.values import ProducerDescription
 from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, CommandError, writing
+from forebay.cli.outputs import check_output, check_place
 from forebay.cli.report.progress import Line
 from forebay.cli.top import look, sockets
 from forebay.tune import (
@@ -45,6 +47,10 @@ BESIDE = ("nothing", "computing")
 SEEDS = 3
 FEW_RECORDS = 50_000
 """Of a load that is simulated several times.  Not by the time that it takes: the outcome is the same on any machine."""
+PROPERTIES = "# Proposed by forebay tune advise"
+"""How a file of them begins."""
+OWN_PROPERTIES = re.compile(re.escape(PROPERTIES.encode()))
+OWN_PAGE = re.compile(rb"<!doctype html>[^\0]{,500}: forebay tune</title>")
 UNSEEN = "Bursts shorter than a second are not seen, and single sizes are not told apart (record_trace sees both)."
 
 
@@ -175,7 +181,9 @@ def advised(
         ConfigError: something in the file, or an option, is not right.
         CommandError: the file of properties, or the page, cannot be written.
     """
-    check_folder(report)
+    check_page(report)
+    if properties is not None:
+        check_output(properties, OWN_PROPERTIES, "file of settings that were proposed")
     question = asked(path, changed, goal, sample)
     load, brokers, wanted, settings, costs, stalls = question
     with Line(SystemClock().now) as line:
@@ -191,18 +199,19 @@ def advised(
             progress=line.show,
         )
     write(found.as_json().rstrip("\n") if as_json else advice_text(found, load, brokers, wanted).rstrip("\n"))
+    write_page(found, report)
     if properties is not None:
-        lines = [f"{name}={value}\n" for name, value in {**settings, **found.settings}.items()]
+        proposed = {**settings, **found.settings}
+        lines = [f"{PROPERTIES}.\n", *(f"{name}={value}\n" for name, value in proposed.items())]
         with writing(properties):
             Path(properties).write_text("".join(lines), encoding="utf-8")
-    write_page(found, report)
     return OK if found.met else FAILED
 
 
-def check_folder(page: str | None) -> None:
-    """Raises CommandError if a page could not be written there, before the work that it is of."""
-    if page is not None and not Path(page).absolute().parent.is_dir():
-        raise CommandError(f"{page} cannot be written: there is no such folder")
+def check_page(page: str | None) -> None:
+    """Raises CommandError if a page, where one is wanted, could not be written there."""
+    if page is not None:
+        check_output(page, OWN_PAGE, "page of the tuner")
 
 
 def write_page(found: Advice | Prediction, page: str | None) -> None:
@@ -237,7 +246,7 @@ def predicted(
         ConfigError: something in the file, or an option, is not right.
         CommandError: the page cannot be written.
     """
-    check_folder(report)
+    check_page(report)
     load, brokers, goal, settings, costs, stalls = asked(path, changed, sample=sample)
     records = load.rate * load.producers * (span(load, brokers) if seconds is None else seconds)
     found = predict(
@@ -276,6 +285,7 @@ def recorded(
     """
     if Path(path).exists() and not replace:
         raise CommandError(f"{path} is there already; name another file, or add --force")
+    check_place(path)
     found = sockets(where)
     seen: list[list[ProducerDescription]] = [[] for _ in found]
     for at in range(max(1, round(seconds)) + 1):

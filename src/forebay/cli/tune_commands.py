@@ -17,7 +17,10 @@ from forebay.cli.shared import cluster_config, confirmed, show_alone, write
 REPORT = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 SAMPLE = click.option(
-    "--sample", metavar="FILE", help="Values, one a line: what compression leaves of batches is measured on them."
+    "--sample",
+    metavar="FILE",
+    help="Values, one a line: what compression leaves of batches is measured on them.  Its time is measured in each "
+    "run, so the output differs a little even with the same seed.",
 )
 
 
@@ -112,8 +115,9 @@ def record(where: str | None, seconds: float, path: str | None, *, force: bool) 
 def calibrate(topic: str, output: str, *, yes: bool, **values: Any) -> int:
     """Measure a cluster's brokers, and this machine, for predictions.
 
-    A scratch topic gets a thousand records or more for each broker that leads a partition of it.  A topic that holds
-    any other record is refused.  [cluster] file = "cluster.toml" in a load's file then names what was measured.
+    A scratch topic gets some hundred to three thousand records for each broker that leads a partition of it.  A topic
+    that holds any other record is refused.  [cluster] file = "cluster.toml" in a load's file then names what was
+    measured.
     """
     from forebay.cli import tune_real as command
 

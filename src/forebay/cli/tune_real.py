@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from forebay._runtime.clock import SystemClock
-from forebay.cli.failure import FAILED, OK, CommandError, writing
+from forebay.cli.failure import FAILED, OK, writing
+from forebay.cli.outputs import check_output
 from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.tune import Brokers, Workload, calibration, checking, own_costs, real_check
 from forebay.tune.calibration import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration
 from forebay.tune.files import in_file, read
-from forebay.tune.stalls import LONG_MS, Stalls, sleep, watch
+from forebay.tune.stalls import LONG_MS, MARK, Stalls, sleep, watch
 
 Write = Callable[[str], object]
 MIB = 1 << 20
+OWN_CLUSTER = re.compile(re.escape(BEGIN.encode()))
+OWN_STALLS = re.compile(rb'\{"%b":' % re.escape(MARK.encode()))
 STALLS_S = 10.0
 """For which a machine is watched."""
 
@@ -28,7 +32,7 @@ def calibrated(config: ProducerConfig, topic: str, output: str, write: Write, su
         ConfigError: the topic is not for the tuner, or a broker went away.
     """
     path = Path(output)
-    _check_output(path)
+    check_output(path, OWN_CLUSTER, "cluster that was measured")
     servers = ",".join(map(str, config.bootstrap))
     size = LARGE_RUNS * LARGE * LARGE_BYTES // MIB
     if not sure(f"Write up to {MOST_RECORDS:,} records and {size} MiB to topic {topic} of {servers} for each broker?"):
@@ -61,8 +65,9 @@ def stalls_watched(path: str, write: Write, *, seconds: float) -> int:
     """Watches how this machine stalls, into a file.
 
     Raises:
-        CommandError: the file cannot be written.
+        CommandError: the file is another one's, or cannot be written.
     """
+    check_output(path, OWN_STALLS, "file of stalls")
     write(f"this machine is watched for {seconds:g} s, beside whatever else it does")
     found = watch(SystemClock(), sleep, seconds)
     with writing(path):
@@ -83,21 +88,6 @@ def _lines(found: Calibration) -> list[str]:
         f"a MiB {node.broker.per_mib_ms:.3g} ms, followers {node.broker.replication_ms:.3g} ms"
         for node in found.nodes
     ]
-
-
-def _check_output(path: Path) -> None:
-    """A file that was not written by this command is kept."""
-    try:
-        with path.open("rb") as file:
-            first = file.readline().decode(errors="replace")
-    except FileNotFoundError:
-        if not path.absolute().parent.is_dir():
-            raise CommandError(f"{path} cannot be written: there is no such folder") from None
-        return
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
-    if not first.startswith(BEGIN):
-        raise CommandError(f"{path} is there already, and is no cluster that was measured; name another file with -o")
 
 
 def checked(

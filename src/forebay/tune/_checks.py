@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +26,8 @@ def number(key: str, value: Any, low: float, high: float = math.inf, *, above: b
     Args:
         above: ``low`` itself is refused.
     """
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared, not converted: a whole number may be too large for a float.
+    good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if not good or value > high or value < low or (above and value == low):
         raise refused(key, value, f"a number {_range(low, high, above=above)}")
     return float(value)

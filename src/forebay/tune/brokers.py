@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay.tune._checks import choice, number, refused, whole
@@ -63,6 +64,8 @@ class Broker:
                 number(name, getattr(self, name), 0, above=True)
         if isinstance(self.others, Mapping):
             object.__setattr__(self, "others", _made(Others, "others", self.others))
+        if not isinstance(self.others, Others):
+            raise refused("others", self.others, "a table with rate and size")
 
     def service_ms(self, size: int) -> float:
         """How long a request of so many bytes takes a handler, without jitter."""
@@ -117,10 +120,10 @@ class Brokers:
                 raise refused("outage node", outage.node, f"from 1 to {len(self.nodes)}, the number of nodes")
             if outage.kind == "not_leader" and len(self.nodes) == 1:
                 raise refused("outage kind", outage.kind, "silent or refused where no other node can lead")
-        for number_, span in sorted((outage.node, outage.seconds) for outage in self.outages):
-            for other in self.outages:
-                if other.node == number_ and other.seconds[0] < span[0] < other.seconds[1]:
-                    raise refused("outage seconds", list(span), f"apart from the node's other outage, {other.seconds}")
+        spans = sorted((outage.node, outage.seconds) for outage in self.outages)
+        for (node, before), (other, span) in pairwise(spans):
+            if node == other and span[0] < before[1]:
+                raise refused("outage seconds", list(span), f"apart from the node's other outage, {list(before)}")
 
     @classmethod
     def alike(cls, count: int, outages: Sequence[Outage] = (), **broker: Any) -> Self:
@@ -147,6 +150,9 @@ class Brokers:
         found = cls.alike(table.get("nodes", 1), **alike)
         for single in table.get("node", ()):
             found = found.with_node(**single)
+        for outage in table.get("outage", ()):
+            if "node" not in outage or "seconds" not in outage:
+                raise refused("[[cluster.outage]]", dict(outage), "a table with node and seconds")
         outages = tuple(Outage(**outage) for outage in table.get("outage", ()))
         return cls(found.nodes, outages, table.get("measured", False))
 

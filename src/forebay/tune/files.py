@@ -205,15 +205,21 @@ def _cluster(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_text(path))
+        text = read_text(path)
     except FileNotFoundError:
         raise TuneError(f"{path}: no such file (forebay tune init writes one)") from None
     except OSError as error:
         raise TuneError(f"{path}: it cannot be read: {error.strerror}") from None
     except NoTextError as error:
         raise TuneError(f"{path}: it {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no name of a file
+        raise TuneError(f"{path}: it cannot be read: {error}") from None
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # a number with too many digits is no TOMLDecodeError
         raise TuneError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise TuneError(f"{path}: not TOML that can be read: it is nested too deeply") from None
 
 
 def _table(values: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:

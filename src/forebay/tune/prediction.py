@@ -90,7 +90,8 @@ class OutagePrediction:
     pool_peak: int
     """The most memory in use from its beginning to the recovery."""
     recovery_s: float | None
-    """From its end until latencies are what they were before, and for a twentieth of the time; None: not within it."""
+    """From its end until latencies are what they were before, and for a twentieth of the time; None: not within it, or
+    not known, because no record came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +338,8 @@ def _outages(found: Recorder, brokers: Brokers) -> tuple[OutagePrediction, ...]:
         for place in range(first, POINTS):
             if normal and found.slowest[place] > normal and place <= max(over, last) + CALM:
                 over = place + 1
-        recovery = max(0.0, round(over * width - end, 3)) if over < POINTS else None
+        # Without latencies before it there is none that they could have again.
+        recovery = max(0.0, round(over * width - end, 3)) if normal and over < POINTS else None
         peak = max(found.pool[first : max(over, last)], default=0)
         told.append(OutagePrediction(outage.node, outage.kind, outage.seconds, peak, recovery))
     return tuple(told)

@@ -319,7 +319,7 @@ def _tables(runs: Mapping[str, Values]) -> Iterator[str]:
             label,
             f"node {each['node']} {each['kind']}, {each['seconds'][0]:g} to {each['seconds'][1]:g} s",
             in_bytes(each["pool_peak"]),
-            "not in the simulated time" if each["recovery_s"] is None else f"{each['recovery_s']:,.1f} s",
+            "not seen in the simulated time" if each["recovery_s"] is None else f"{each['recovery_s']:,.1f} s",
             f"{sum(run['failed'].values()):,}",
             f"{run['longest_hold_ms'] / 1000:,.1f} s",
         ]

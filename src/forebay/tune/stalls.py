@@ -42,7 +42,7 @@ class Stalls:
     """
 
     seconds: float
-    """For which was watched."""
+    """For which was watched; if moments were left out at the end, until the last that was kept was over."""
     long: tuple[tuple[float, float], ...] = ()
     """Moments: when one began, from the beginning of the watching, and how long it was, in ms."""
     spread: tuple[float, ...] = ()
@@ -65,7 +65,11 @@ class Stalls:
         last = len(ordered) - 1
         spread = [ordered[math.ceil(last * point / POINTS)] for point in range(POINTS + 1)] if ordered else []
         long = [(round(when, PLACES), round(ms, PLACES)) for when, ms in seen if ms >= LONG_MS]
-        return cls(seconds=seconds, long=tuple(long[:MOST_LONG]), spread=tuple(round(ms, PLACES) for ms in spread))
+        if len(long) > MOST_LONG:
+            del long[MOST_LONG:]
+            # Or there would be fewer a second than were seen.
+            seconds = min(seconds, sum(long[-1]) / 1000)
+        return cls(seconds=seconds, long=tuple(long), spread=tuple(round(ms, PLACES) for ms in spread))
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> Self:

@@ -118,7 +118,7 @@ def _nodes(nodes: Iterable[NodePrediction]) -> Iterator[str]:
 def _trouble(found: Prediction) -> Iterator[str]:
     for outage in found.outages[:MOST_OUTAGES]:
         begin, end = outage.seconds
-        over = "not over in the simulated time"
+        over = "not seen to be over in the simulated time"
         if outage.recovery_s is not None:
             over = f"over {outage.recovery_s:,.1f} s after its end"
         yield (

@@ -25,6 +25,8 @@ LEAST_BURST_MS = 0.1
 """A simulation looks at each burst by itself."""
 MAX_KEYS = 1_000_000
 MAX_PARTITIONS = 100_000
+LONGEST_NUMBER = 20
+"""Digits of a size that is a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,7 @@ class Compression:
     def __post_init__(self) -> None:
         number("compression ratio", self.ratio, 0, 2, above=True)
         number("compression ms_per_mib", self.ms_per_mib, 0, 10_000)
-        given = self.by_size.items() if isinstance(self.by_size, Mapping) else self.by_size
-        steps = sorted((whole("compression by_size", _as_number(size), 1), ratio) for size, ratio in given)
-        for _size, ratio in steps:
-            number("compression by_size, ratio", ratio, 0, 100, above=True)
-        _set(self, "by_size", tuple(steps))
+        _set(self, "by_size", _by_size(self.by_size))
 
     def of(self, size: int) -> float:
         """The ratio of a batch of so many bytes: between two known sizes in between, by the logarithm of the size."""
@@ -172,6 +170,8 @@ class Stream:
             raise refused("callbacks", self.callbacks, "true or false")
         whole("batch_rows", self.batch_rows, 1, 10_000_000)
         _set(self, "burst", _burst(self.burst))
+        if not isinstance(self.partitions, Sequence) or isinstance(self.partitions, str):
+            raise refused("partitions", self.partitions, "a list of shares, one of each partition")
         _set(self, "partitions", tuple(number("partitions share", share, 0) for share in self.partitions))
         if self.partitions and sum(self.partitions) <= 0:
             raise refused("partitions", list(self.partitions), "a list with a share over 0")
@@ -384,7 +384,8 @@ def sizes_of(key: str, given: Any, low: int) -> Sizes:
 
 def _as_number(text: Any) -> Any:
     # The keys of a table in TOML are texts.
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else text
+    good = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+    return int(text) if good else text
 
 
 def _rate(given: Any) -> float | tuple[tuple[float, float], ...]:
@@ -427,6 +428,23 @@ def _compression(given: Any) -> Compression | None:
     if not isinstance(given, Mapping) or "ratio" not in given or set(given) - {"ratio", "ms_per_mib", "by_size"}:
         raise refused("compression", given, "a table with ratio (and ms_per_mib, by_size)")
     return Compression(**given)
+
+
+def _by_size(given: Any) -> tuple[tuple[int, float], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        steps = [(size, ratio) for size, ratio in pairs]
+    except (TypeError, ValueError):
+        raise refused("compression by_size", given, "a table of bytes and ratios") from None
+    return tuple(
+        sorted(
+            (
+                whole("compression by_size", _as_number(size), 1),
+                number("compression by_size, ratio", ratio, 0, 100, above=True),
+            )
+            for size, ratio in steps
+        )
+    )
 
 
 def _topics(given: Any) -> tuple[tuple[str, int], ...]:

@@ -13,6 +13,7 @@ from forebay._insight.server import DescriptionServer
 from forebay.cli import tune as command
 from forebay.cli.commands import execute
 from forebay.cli.failure import CommandError
+from forebay.config._sources import read_properties
 from forebay.tune import Costs, Stalls, Workload, advice, own_costs
 from forebay.tune.racing import Effort
 from tests.unit.tune.test_fitting import looks
@@ -78,9 +79,12 @@ def test_advice_and_the_settings_it_proposes(tmp_path: Path, capsys: pytest.Capt
     assert execute([*question, "--properties", str(properties)]) == 0
     text = capsys.readouterr().out
     assert "advice    set " in text and "goal      kept: p99_ms 30\n" in text
-    proposed = dict(line.split("=", 1) for line in properties.read_text(encoding="utf-8").splitlines())
+    first, *lines = properties.read_text(encoding="utf-8").splitlines()
+    assert first == "# Proposed by forebay tune advise."
+    proposed = dict(line.split("=", 1) for line in lines)
     assert float(proposed["linger.ms"]) > 0
-    assert execute([*question, "--json"]) == 0
+    assert {name: value for _where, name, value in read_properties(properties)} == proposed
+    assert execute([*question, "--json", "--properties", str(properties)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {"linger.ms": "0", **{name: str(value) for name, value in found["settings"].items()}} == proposed
 
@@ -89,7 +93,9 @@ def test_advice_and_the_settings_it_proposes(tmp_path: Path, capsys: pytest.Capt
 def test_a_page_is_written_where_the_user_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, pages = written(tmp_path), [tmp_path / "advice.html", tmp_path / "prediction.html"]
     assert execute(["tune", "advise", path, "--report", str(pages[0])]) == 0
-    assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(pages[1])]) == 0
+    for _again in range(2):
+        assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(pages[1])]) == 0
+    assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(pages[0])]) == 0
     assert [b"In pictures" in page.read_bytes() for page in pages] == [True, True]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["advice.html", "load.toml", "prediction.html"]
     assert capsys.readouterr().err == ""
@@ -106,6 +112,42 @@ def test_a_page_that_cannot_be_written_is_refused(
     assert (shown.err.count("\n"), shown.out) == (1, "")
     assert execute(["tune", "predict", path, "--seconds", "1", "--report", str(tmp_path)]) == 2
     assert "cannot be written: Is a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["advise", "--properties"], "file of settings that were proposed"),
+        (["advise", "--report"], "page of the tuner"),
+        (["predict", "--report"], "page of the tuner"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    what: str,
+) -> None:
+    for work in ("advise", "predict"):
+        monkeypatch.setattr(command, work, lambda *_given, **_more: pytest.fail("nothing must be simulated"))
+    path = written(tmp_path)
+    said = {
+        path: f"{path} is there already, and is no {what}; name another file\n",
+        str(tmp_path): f"{tmp_path} cannot be written: Is a directory\n",
+        str(tmp_path / "none" / "a"): "a cannot be written: there is no such folder\n",
+    }
+    for file, expected in said.items():
+        assert execute(["tune", arguments[0], path, arguments[1], file]) == 2
+        shown = capsys.readouterr()
+        assert shown.err.endswith(expected) and (shown.err.count("\n"), shown.out) == (1, "")
+    assert Path(path).read_text(encoding="utf-8") == LOAD
+
+
+def test_a_place_for_a_recording_is_looked_at_first(tmp_path: Path) -> None:
+    for place, said in ((tmp_path / "none" / "a", "no such folder"), (tmp_path, "Is a directory")):
+        with pytest.raises(CommandError, match=f"cannot be written: .*{said}"):
+            command.recorded(None, str(place), print, lambda ms: None, seconds=2, replace=True)
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,19 @@ def test_stalls_are_watched_into_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert lines[0].startswith("this machine is watched for 30 s")
     assert f'[client] stalls = "{path}"' in lines[-1]
     assert Stalls.from_json(path) == replace(STALLS, seconds=30.0)
-    with pytest.raises(CommandError, match="cannot be written: No such file or directory"):
+    assert tune_real.stalls_watched(str(path), lines.append, seconds=20) == 0
+    assert Stalls.from_json(path) == replace(STALLS, seconds=20.0)
+
+
+def test_a_file_that_is_none_of_stalls_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune_real, "watch", lambda *_given: pytest.fail("it must not be watched"))
+    path, lines = tmp_path / "load.toml", list[str]()
+    path.write_text(LOAD, encoding="utf-8")
+    with pytest.raises(CommandError, match=r"load\.toml is there already, and is no file of stalls"):
+        tune_real.stalls_watched(str(path), lines.append, seconds=1)
+    with pytest.raises(CommandError, match="cannot be written: there is no such folder"):
         tune_real.stalls_watched(str(tmp_path / "none" / "stalls.json"), lines.append, seconds=1)
+    assert (path.read_text(encoding="utf-8"), lines) == (LOAD, [])
 
 
 LOAD = """

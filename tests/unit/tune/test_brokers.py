@@ -58,11 +58,21 @@ def test_others_as_a_file_gives_them() -> None:
         (lambda: Brokers.alike(1, [Outage(node=1, seconds=(1, 2), kind="not_leader")]), "silent or refused"),
         (
             lambda: Brokers.alike(1, [Outage(node=1, seconds=(1, 5)), Outage(node=1, seconds=(3, 9))]),
-            "apart from the node's other outage",
+            "outage seconds is [3.0, 9.0]; it must be apart from the node's other outage, [1.0, 5.0]",
         ),
+        (
+            lambda: Brokers.alike(1, [Outage(node=1, seconds=(20, 50)), Outage(node=1, seconds=(20, 30))]),
+            "outage seconds is [20.0, 50.0]; it must be apart from the node's other outage, [20.0, 30.0]",
+        ),
+        (lambda: Brokers.alike(1, [Outage(node=1, seconds=(1, 2))] * 2), "apart from the node's other outage"),
     ],
 )
 def test_what_is_refused_and_how(make: Any, said: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         make()
     assert said in refusal.value.message
+
+
+def test_outages_of_one_node_may_follow_each_other_and_of_two_be_at_once() -> None:
+    outages = [Outage(node=1, seconds=(20, 30)), Outage(node=1, seconds=(10, 20)), Outage(node=2, seconds=(15, 25))]
+    assert Brokers.alike(2, outages).outages == tuple(outages)

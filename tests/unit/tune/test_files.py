@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from forebay.cli.tune import client_of
+from forebay.config._options import PRODUCER_OPTIONS
 from forebay.errors import ConfigError
-from forebay.tune.brokers import Brokers
-from forebay.tune.files import TEMPLATE, checked_settings, read, read_cluster
+from forebay.tune import predict
+from forebay.tune.brokers import Brokers, Others
+from forebay.tune.files import ALLOWED, LISTS, TEMPLATE, checked_settings, in_file, read, read_cluster
 from forebay.tune.goal import Goal
-from forebay.tune.workload import Cycle, Keys, Mix, Workload
+from forebay.tune.workload import Burst, Compression, Cycle, Keys, Lognormal, Mix, Workload
 
 DESIGN = """
 [load]
@@ -144,3 +149,108 @@ def test_settings_keep_what_changes_the_flow_of_records() -> None:
 def test_code_of_the_user_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="runs no code of yours"):
         checked_settings({name: print})
+
+
+VALUES = (
+    *(
+        "12",
+        "-1",
+        "true",
+        '"text"',
+        '""',
+        '"a\\u0000b"',
+        "nan",
+        "inf",
+        "1e400",
+        f"1{'0' * 400}",
+        f"1{'0' * 5000}",
+        "1979-05-27",
+    ),
+    *("[]", "{}", "[[]]", "[{}]", '[1, "a"]', '{"a" = 1}', '{"a" = []}', '{12 = "a"}', "{median = 1, sigma = []}"),
+)
+"""Of every kind that TOML has."""
+WITHIN = {
+    "sizes": Lognormal,
+    "key_sizes": Lognormal,
+    "keys": Keys,
+    "burst": Burst,
+    "compression": Compression,
+    "others": Others,
+}
+"""Keys that have a table, and what it is made into."""
+BEFORE = {
+    "[load]": "",
+    "[[load.stream]]": "",
+    "[cluster]": "",
+    "[[cluster.node]]": "node = 1\n",
+    "[[cluster.outage]]": "node = 1\nseconds = [1, 2]\n",
+}
+"""What a table has beside the key that is tried."""
+
+
+def every_key() -> Iterator[tuple[str, str]]:
+    """The table and the name of each key that a file may have, and of those in tables within it."""
+    tables = {f"[{name}]": keys for name, keys in ALLOWED.items() if keys is not None}
+    tables |= {f"[[{name}.{key}]]": keys for (name, key), keys in LISTS.items()}
+    for table, keys in tables.items():
+        for key in keys:
+            yield table, key
+            if key in WITHIN:
+                yield from ((table, f"{key}.{each.name}") for each in fields(WITHIN[key]))
+
+
+def file_with(table: str, key: str, value: str) -> str:
+    """A file that is right but for one value."""
+    outer, _dot, inner = key.partition(".")
+    needed = {"sizes": "median = 100, sigma = 1", "key_sizes": "median = 100, sigma = 1", "keys": "count = 1"}
+    needed |= {"burst": "on_ms = 1, off_ms = 1", "compression": "ratio = 0.5"}
+    others = [each for each in needed.get(outer, "").split(", ") if each and not each.startswith(f"{inner} ")]
+    line = f"{outer} = {{{', '.join([*others, f'{inner} = {value}'])}}}" if inner else f"{outer} = {value}"
+    beside = [each for each in BEFORE.get(table, "").splitlines() if not each.startswith(f"{key} ")]
+    if table in ("[load]", "[[load.stream]]") and key not in ("rate", "trace", "stream"):
+        beside.append("rate = 1")
+    load = "" if "load" in table else "[load]\nrate = 1\n"
+    return "\n".join([load, table, *beside, line, ""])
+
+
+def told_of(path: Path, seconds: float | None) -> str | None:
+    """The refusal of a file, or that of its prediction; None: it is right."""
+    try:
+        load, brokers, goal = everything_in(path)
+        found = read(path)
+        in_file(path, lambda: client_of(found.client, load))
+        assert goal.limits() is not None
+        if seconds is not None:
+            predict(load, found.settings, brokers=brokers, seconds=seconds)
+    except ConfigError as error:
+        return error.message
+    return None
+
+
+@pytest.mark.parametrize(("table", "key"), [*every_key()])
+def test_a_value_of_any_kind_is_right_or_refused_in_one_sentence(tmp_path: Path, table: str, key: str) -> None:
+    for value in VALUES:
+        said = told_of(written(tmp_path, file_with(table, key, value)), 0.01)
+        assert said is None or "\n" not in said, value
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_setting_of_any_kind_is_right_or_refused_in_one_sentence(tmp_path: Path, value: str) -> None:
+    for name in (each.name for each in PRODUCER_OPTIONS):
+        said = told_of(written(tmp_path, f'[load]\nrate = 1\n[settings]\n"{name}" = {value}\n'), None)
+        assert said is None or "\n" not in said, name
+
+
+@pytest.mark.parametrize("table", ["load", "cluster", "goal", "client", "settings", "load.stream", "cluster.outage"])
+def test_what_must_be_a_table_is_one(tmp_path: Path, table: str) -> None:
+    outer, _dot, inner = table.partition(".")
+    for value in VALUES:
+        text = f"[{outer}]\n{inner} = {value}\n" if inner else f"{outer} = {value}\n"
+        said = told_of(written(tmp_path, text if outer == "load" else f"{text}[load]\nrate = 1\n"), None)
+        assert said is None or "\n" not in said, value
+
+
+def test_an_outage_needs_its_node_and_its_seconds(tmp_path: Path) -> None:
+    for given in ("", "node = 1\n", "seconds = [1, 2]\n"):
+        said = told_of(written(tmp_path, f"[load]\nrate = 1\n[[cluster.outage]]\n{given}"), None)
+        assert said is not None and "[[cluster.outage]]" in said

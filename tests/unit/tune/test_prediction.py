@@ -91,6 +91,14 @@ def test_what_is_late_long_after_an_outage_is_not_its(late: Iterable[int], recov
     assert found.recovery_s == recovery_s
 
 
+def test_the_recovery_from_an_outage_before_any_record_is_not_known() -> None:
+    for begin, load in ((0, Workload(rate=1000)), (2, Workload(rate=((0, 0), (3, 1000))))):
+        brokers = Brokers.alike(1, [Outage(node=1, seconds=(begin, 4))])
+        found = predict(load, brokers=brokers, seconds=8)
+        assert found.outages[0].recovery_s is None
+        assert found.outages[0].pool_peak > 0
+
+
 def test_an_outage_that_it_does_not_recover_from() -> None:
     brokers = Brokers.alike(1, [Outage(node=1, seconds=(2, 4))], bandwidth=1_100_000)
     found = predict(Workload(rate=1000, sizes=1000), brokers=brokers, seconds=8)

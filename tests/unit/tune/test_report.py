@@ -127,6 +127,12 @@ def test_a_prediction_has_its_page(said: Prediction) -> None:
     assert any("linger over" in cell for cell in cells)
 
 
+def test_an_outage_from_the_beginning_is_not_said_to_be_over_at_once() -> None:
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(0, 1))])
+    page = prediction_page(dataclasses.asdict(predict(LOAD, brokers=brokers, seconds=3)))
+    assert rows_below(parsed(page), "Outages")[0][3] == "not seen in the simulated time"
+
+
 def test_all_that_is_given_is_escaped(said: Prediction) -> None:
     values: dict[str, Any] = dataclasses.asdict(said)
     bad = "<script>alert('&')</script>"

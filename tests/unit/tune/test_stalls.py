@@ -12,7 +12,7 @@ import pytest
 
 from forebay.errors import ConfigError
 from forebay.testing.clock import ManualClock
-from forebay.tune import Stalls
+from forebay.tune import Stalls, stalls
 from forebay.tune.stalls import LONG_MS, MARK, NO_STALLS, watch, watched
 
 SEEN = Stalls(seconds=10.0, long=((5.0, 4.0), (900.5, 30.0)), spread=(*[0.1] * 99, 4.0, 30.0))
@@ -33,6 +33,18 @@ def test_long_ones_are_moments_and_all_are_in_the_spread() -> None:
     assert (found.p50, found.p99, found.longest) == (0.1, 20.0, 20.0)
     first, second = (when for when, _ms in found.long[:2])
     assert first == pytest.approx(49 * 1.1 + 1) and second - first == pytest.approx(49 * 1.1 + 21)
+
+
+def test_moments_that_are_left_out_do_not_change_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [(100.0 * number, 5.0 if number % 2 else 0.1) for number in range(1, 1001)]
+    every = Stalls.of(seen, 100.0)
+    monkeypatch.setattr(stalls, "MOST_LONG", 50)
+    found = Stalls.of(seen, 100.0)
+    assert (len(every.long), every.rate, every.seconds) == (500, 5.0, 100.0)
+    assert (len(found.long), found.long) == (50, every.long[:50])
+    assert found.rate == pytest.approx(5, rel=0.02)
+    assert found.seconds == (9900 + 5) / 1000
+    assert found.spread == every.spread
 
 
 def test_a_spread_may_have_any_number_of_points_in_their_order() -> None:

@@ -57,6 +57,13 @@ def test_a_load_with_everything_that_can_be_said_has_at_most_40_lines() -> None:
         assert said in found
 
 
+def test_an_outage_from_the_beginning_is_not_said_to_be_over_at_once() -> None:
+    brokers = Brokers.alike(1, [Outage(node=1, seconds=(0, 1))])
+    said = next(line for line in text(Workload(rate=100), {}, brokers, Goal()).splitlines() if "outage    " in line)
+    assert said.startswith("outage    node 1 silent, 0 to 1 s: memory up to ")
+    assert said.endswith(", not seen to be over in the simulated time")
+
+
 def test_bursts_and_closed_callers() -> None:
     burst: Any = {"on_ms": 100, "off_ms": 900}
     assert "1,000 records/s for 100 ms, none for 900 ms" in text(

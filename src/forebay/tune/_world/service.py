@@ -95,7 +95,8 @@ class Cluster:
 
     def begin(self, at: float, end: float) -> None:
         """The load begins: outages count from now on, and the requests of others until ``end``."""
-        for outage in self._outages:
+        # In their order: one may begin when the one before ends.
+        for outage in sorted(self._outages, key=lambda outage: outage.seconds):
             node = self.nodes[outage.node]
             begin, over = (at + 1000 * second for second in outage.seconds)
             if outage.kind == "silent":
@@ -190,6 +191,7 @@ class NodeService:
         self.fenced = False
         """The cluster knows that it is away."""
         self.silences: list[tuple[float, float]] = []
+        """In their order."""
         self.field: NodeField | None = None
         self._agenda = cluster.agenda
         self._chance = chance
@@ -324,10 +326,10 @@ class NodeService:
         return self._agenda.clock.now()
 
     def _awake(self, when: float) -> float:
-        """``when``, or the end of the silence that it falls into."""
+        """``when``, or the end of the silences that it falls into."""
         for begin, end in self.silences:
             if begin <= when < end:
-                return end
+                when = end
         return when
 
     def _factor(self) -> float:

@@ -186,6 +186,29 @@ def test_a_node_that_is_away_breaks_and_refuses_connections(monkeypatch: pytest.
     assert scene.heard.answers == []
 
 
+def test_silences_that_follow_each_other_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    outages = (Outage(node=1, seconds=(3, 5)), Outage(node=1, seconds=(1, 3)), Outage(node=1, seconds=(5, 6)))
+    scene = Scene(Broker(rtt_ms=0, fixed_ms=5, per_mib_ms=0), outages=outages, monkeypatch=monkeypatch)
+    node, link = scene.link()
+    scene.cluster.begin(0.0, 10_000.0)
+    scene.run(1500)
+    node.received(link, [request()])  # type: ignore[arg-type]
+    scene.run()
+    assert times(link) == [6005]
+
+
+@pytest.mark.parametrize("kind", ["refused", "not_leader"])
+def test_a_node_stays_away_where_another_outage_follows(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    outages = (Outage(node=1, seconds=(3, 5), kind=kind), Outage(node=1, seconds=(1, 3), kind=kind))
+    scene = Scene(Broker(), Broker(), outages=outages, monkeypatch=monkeypatch)
+    scene.cluster.begin(0.0, 10_000.0)
+    away = []
+    for second in range(7):
+        scene.run(1000 * second + 500)
+        away.append(scene.cluster.nodes[1].away)
+    assert away == [False, True, True, True, True, False, False]
+
+
 def leaders(scene: Scene) -> list[tuple[int, int]]:
     return list(scene.cluster._topics["orders"].leaders)
 
