@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from bisect import bisect
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, chain, cycle, islice, repeat
 from typing import Any, Protocol
 
@@ -115,14 +115,20 @@ def values(sizes: Sizes, chance: random.Random) -> Iterator[bytes]:
 
 def keys(wanted: Keys, sizes: Sizes, chance: random.Random) -> Iterator[bytes]:
     """Keys by their shares; the key of a number is always the same."""
-    size = numbers(sizes, random.Random("sizes of keys"))
-    every = [str(number).encode().rjust(next(size), b"0") for number in range(wanted.count)]
-    bounds = list(accumulate(1 / (rank**wanted.zipf) for rank in range(1, wanted.count + 1)))
+    every, bounds = _all_keys(wanted, sizes)
     while True:
         if wanted.zipf:
             yield from chance.choices(every, cum_weights=bounds, k=BLOCK)
         else:
             yield from chance.choices(every, k=BLOCK)
+
+
+@lru_cache(maxsize=2)
+def _all_keys(wanted: Keys, sizes: Sizes) -> tuple[list[bytes], list[float]]:
+    """The keys, and the sums of their weights: a search asks for the same ones in each run."""
+    size = numbers(sizes, random.Random("sizes of keys"))
+    every = [str(number).encode().rjust(next(size), b"0") for number in range(wanted.count)]
+    return every, list(accumulate(1 / (rank**wanted.zipf) for rank in range(1, wanted.count + 1)))
 
 
 def partitions(shares: tuple[float, ...], chance: random.Random) -> Iterator[int]:
