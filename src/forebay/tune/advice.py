@@ -7,7 +7,6 @@ Closed forms choose candidates, the simulation judges them, and sentences say wh
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from forebay.config import ProducerConfig
 from forebay.tune import fleets, predict, span
 from forebay.tune import outages as away
 from forebay.tune._checks import whole
+from forebay.tune._json import json_of
 from forebay.tune._workers import Workers
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
@@ -64,7 +64,8 @@ class Advice:
     settings: options by name that are to be set beside what is set today; empty with "leave".
     reasons: the most important one first; each has its text and every number in it.
     present, proposed: what the simulation says of the settings of today, and of ``settings`` beside them.
-    front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms.
+    front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms;
+        infinite where the load is not served, which is null in the JSON.
     what_if: ``settings`` with one option a step up or down, by closed forms; the first are the settings themselves.
     tried: settings that closed forms saw, and that were simulated.
     """
@@ -95,7 +96,7 @@ class Advice:
 
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(dataclasses.asdict(self))
 
     def write_report(self, path: str | os.PathLike[str]) -> None:
         """Writes a page with plots, in HTML; the same advice gives the same bytes.

@@ -33,6 +33,7 @@ from forebay.errors import ConfigError
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
+from forebay.tune._json import json_of
 from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
 from forebay.tune._workers import environment
@@ -321,7 +322,7 @@ def keep_stalls(stalls: Stalls, path: Path, name: str) -> None:
 
 def _keep(table: Mapping[str, Any], path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**_read(path), name: table}, indent=2) + "\n"
+    text = json_of({**_read(path), name: table})
     new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from forebay.config import ProducerConfig
 from forebay.producer import KafkaProducer
 from forebay.tune import checking, predict
 from forebay.tune._checks import TuneError, number, whole
+from forebay.tune._json import json_of
 from forebay.tune.brokers import Brokers
 from forebay.tune.files import checked_settings
 
@@ -56,7 +56,7 @@ class Checked:
         """All of it."""
         rows = [{**asdict(row), "kept": row.kept} for row in self.rows]
         found = {"version": VERSION, "kept": self.kept, **asdict(self), "rows": rows}
-        return json.dumps(found, indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(found)
 
 
 @dataclass(frozen=True, slots=True)
