@@ -102,13 +102,14 @@ def compared(predicted: Prediction, measured: Measured, stalled: Prediction | No
         stalled: the prediction with the stalls that were seen in the run.
     """
     hold = measured.longest_hold_ms
+    counts = predicted if stalled is None else stalled
     rows: dict[str, tuple[Callable[[Prediction], float], float, float | None]] = {
         "p50, ms": (lambda each: each.latency.p50, measured.p50, None),
         "p99, ms": (lambda each: each.latency.p99, measured.p99, None),
         "requests/s": (lambda each: each.requests_s, measured.requests_s, None),
         "fill": (lambda each: each.fill, measured.fill, None),
         "longest hold, ms": (lambda each: each.longest_hold_ms, hold, max(HOLD_TOLERANCE * hold, LEAST_HOLD_MS)),
-        "lost": (lambda each: each.lost, measured.lost, predicted.records_a_batch if predicted.lost else 0),
+        "lost": (lambda each: each.lost, measured.lost, counts.records_a_batch if counts.lost else 0),
     }
     return [
         Row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from forebay.tune import Brokers, Stalls, Stream, TuneError, Workload, checking,
 from forebay.tune._probe import HEADER
 from forebay.tune._world.callers import records
 from forebay.tune.checking import Counters, Load, Measured, Row
+from forebay.tune.prediction import Prediction
 from forebay.tune.workload import Cycle
 from tests.unit.tune.real import Speed, real_world
 
@@ -156,6 +158,18 @@ def test_what_is_within_and_what_is_outside() -> None:
         assert [row.name for row in rows if not row.kept] == [name]
     rows = checking.compared(found, measured_as(found, longest_hold_ms=500.0, lost=1))
     assert [row.name for row in rows if not row.kept] == ["longest hold, ms", "lost"]
+
+
+def test_what_is_lost_may_differ_by_a_batch_of_the_prediction_that_counts() -> None:
+    found = predict(Workload(rate=200), {"linger.ms": 20}, brokers=Brokers(), seconds=2)
+    losing = replace(found, failed={"expired": 10})
+    assert losing.records_a_batch > 2
+
+    def lost(predicted: Prediction, stalled: Prediction | None, seen: int) -> bool:
+        return checking.compared(predicted, measured_as(found, lost=seen), stalled)[-1].kept
+
+    assert lost(found, losing, 8) and not lost(found, losing, 0)
+    assert lost(losing, None, 8) and not lost(losing, found, 1) and lost(losing, found, 0)
 
 
 def test_the_table() -> None:
