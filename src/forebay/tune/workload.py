@@ -40,11 +40,6 @@ class Lognormal:
         if self.most < self.median:
             raise refused("sizes most", self.most, f"at least the median, {self.median:g}")
 
-    @property
-    def mean(self) -> float:
-        """Without the limit ``most``."""
-        return self.median * math.exp(self.sigma**2 / 2)
-
 
 @dataclass(frozen=True, slots=True)
 class Mix:
@@ -52,22 +47,12 @@ class Mix:
 
     pairs: tuple[tuple[int, float], ...]
 
-    @property
-    def mean(self) -> float:
-        """Bytes."""
-        return sum(value * share for value, share in self.pairs)
-
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """Sizes in turn; one alone is a fixed size."""
 
     values: tuple[int, ...]
-
-    @property
-    def mean(self) -> float:
-        """Bytes."""
-        return sum(self.values) / len(self.values)
 
 
 Sizes = Cycle | Mix | Lognormal
