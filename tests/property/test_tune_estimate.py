@@ -58,7 +58,7 @@ def checked(found: Estimate) -> Estimate:
     for number in numbers(astuple(found)):
         assert number >= 0, found
     for node in found.nodes:
-        assert 0 < node.fill <= 1 and 0 <= node.busy <= 1 and 0 <= node.used <= 1
+        assert 0 < node.fill <= 1 and 0 <= node.used <= 1
         assert node.records_batch >= 1 / ROUNDING and node.records_request >= node.records_batch / ROUNDING
         assert node.requests * node.records_request <= node.rate * ROUNDING
         assert node.overload or math.isfinite(node.latency.p999)

@@ -53,6 +53,8 @@ def test_how_long_a_load_is_simulated() -> None:
     assert span(Workload(rate=100_000), Brokers()) == 5
     assert span(Workload(rate=100), Brokers.alike(1, [Outage(node=1, seconds=(20, 50))])) == 65
     assert span(Workload(rate=[[0, 1], [100, 2]]), Brokers()) == 125
+    assert span(Workload(rate=1000, batch_rows=20_000), Brokers()) == 400
+    assert span(Workload(rate=0.001), Brokers()) == 20_000
 
 
 def test_costs_are_the_callers() -> None:

@@ -54,9 +54,7 @@ class NodeEstimate:
     """What a node gets of the settings.
 
     lingers: share of the cycles that ``linger.ms`` ends; a full batch ends the others.
-    busy: share of the time in which the broker serves this producer's connection.
     used: share of what the connection can take, while the sticky partition is on this node: slots, wire or broker.
-    slots_enough: requests in flight beyond which more buy no rate.
     capacity: records a second at most.
     pool_record: bytes of the pool for a record in full batches, as they wait while the node is away.
     pool_steady: bytes of the pool in use.
@@ -71,9 +69,7 @@ class NodeEstimate:
     latency: Latency
     parts: Parts
     lingers: float
-    busy: float
     used: float
-    slots_enough: int
     capacity: float
     pool_record: float
     pool_steady: float
@@ -95,7 +91,6 @@ class Estimate:
     fill: float
     pool: float
     bytes: float
-    busy: float
     used: float
     overload: bool
 
@@ -132,7 +127,6 @@ def estimate_alike(
         fill=math.fsum(count * node.fill * node.requests * node.batches_request for count, node in found) / batches,
         pool=math.fsum(count * node.pool_steady for count, node in found),
         bytes=producers * math.fsum(count * node.bytes for count, node in found),
-        busy=max(node.busy for _, node in found),
         used=max(node.used for _, node in found),
         overload=any(node.overload for _, node in found),
     )
@@ -237,10 +231,8 @@ class _Steps(NodeRequests):
         records = flow.gap * self.fill_rate
         batches = self.batches_sent(free, flow)
         requests = self.rate / records
-        service = self.service(records)
         wait, parts = self.latency(free, flow, records)
         capacity = self.capacity()
-        overload = self.rate >= capacity
         settings = self.settings
         batch = records * self.sent / batches + BATCH_OVERHEAD
         room = settings.batch_size + records / batches * self.oversize
@@ -254,9 +246,7 @@ class _Steps(NodeRequests):
             latency=wait,
             parts=parts,
             lingers=free.lingers,
-            busy=1.0 if overload else min(1.0, service * requests),
             used=min(1.0, max(self.rate / capacity, self.slowest(records) / flow.gap)),
-            slots_enough=math.ceil(self.cost.rtt_ms / flow.gap) + 1,
             capacity=capacity * 1000,
             pool_record=max(self.load.size, settings.batch_size / self.packing.mean),
             pool_steady=self.pool(records / batches, batch, wait),

@@ -39,8 +39,6 @@ class NodeLoad:
     sizes: (bytes of a record with its overhead of 7 to 10, share), in the order of coming if ``in_turn``.
     partition_shares: of the node's keyed records, for each of its partitions; None without keys.
     partitions: of the node, without keys.
-    fill_rate: records a second that fill one batch while the topic's sticky partition is on this node; None for the
-        rate of all nodes without keys.
     """
 
     rate: float
@@ -48,7 +46,6 @@ class NodeLoad:
     partition_shares: tuple[float, ...] | None = None
     in_turn: bool = False
     partitions: int = 1
-    fill_rate: float | None = None
 
     def __post_init__(self) -> None:
         _check("rate", self.rate, 0.0)
@@ -154,8 +151,7 @@ class NodeRequests:
         keyed = load.partition_shares is not None
         self.groups = grouped(load.partition_shares or ()) if keyed else ONE
         self.rate = load.rate / 1000
-        local = load.fill_rate if load.fill_rate is not None else self.filling
-        self.fill_rate = self.rate if keyed else max(self.rate, local / 1000)
+        self.fill_rate = self.rate if keyed else max(self.rate, self.filling / 1000)
         held = settings.compression_ratio * (RATIO_MARGIN if settings.compression != "none" else 1.0)
         sizes = tuple((size * held, share) for size, share in load.sizes)
         lingering = self.fill_rate * settings.linger_ms * self.groups[0].share

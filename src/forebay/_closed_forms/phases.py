@@ -63,7 +63,6 @@ def estimate_phases(phases: Sequence[Phase], settings: Settings, producers: int 
         fill=math.fsum(weight * each.fill for weight, each in zip(weights, estimates, strict=True)),
         pool=max(each.pool for each in estimates),
         bytes=math.fsum(each.share * each.estimate.bytes for each in found),
-        busy=max(each.busy for each in estimates),
         used=max(each.used for each in estimates),
         overload=any(each.overload for each in estimates),
     )

@@ -42,6 +42,7 @@ VERDICTS = {
 }
 COLUMNS = {"present": "today", "defaults": "defaults", "best": "best found"}
 ONE_SEED = "one seed was run, so no interval is known"
+NOT_SERVED = "not served, by closed forms: more comes than the brokers take"
 OF_SIZE = ("batch.size", "buffer.memory", "max.request.size")
 
 Value = float | int | str

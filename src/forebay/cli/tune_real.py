@@ -10,10 +10,11 @@ from forebay._runtime.clock import SystemClock
 from forebay.cli.failure import FAILED, OK, writing
 from forebay.cli.outputs import check_output
 from forebay.cli.report.progress import Display, LogLines
+from forebay.cli.tune import asked
 from forebay.config import ProducerConfig
-from forebay.tune import Brokers, Workload, calibration, checking, own_costs, real_check
+from forebay.tune import calibration, checking, own_costs, real_check
 from forebay.tune.calibration import BEGIN, LARGE, LARGE_BYTES, LARGE_RUNS, MOST_RECORDS, Calibration
-from forebay.tune.files import in_file, read
+from forebay.tune.files import in_file
 from forebay.tune.stalls import LONG_MS, MARK, Stalls, sleep, watch
 
 Write = Callable[[str], object]
@@ -112,10 +113,7 @@ def checked(
         ConfigError: something in the file, or of the topic, is not right.
         KafkaError: the producer cannot be made, or refuses a record.
     """
-    document = read(path)
-    brokers = in_file(path, lambda: Brokers.of(document.cluster))
-    load = in_file(path, lambda: Workload.of(document.load))
-    settings = {**document.settings, **{name.replace("_", "."): value for name, value in given.items()}}
+    load, brokers, _goal, settings, costs, stalls = asked(path, given)
     in_file(path, lambda: real_check.producer_config(settings))
     with LogLines(Display()):
         found = checking.scratch(config, topic)
@@ -126,8 +124,7 @@ def checked(
     if not sure(f"Send about {load.rate * seconds:,.0f} records to topic {topic} of {servers}?"):
         write("nothing was sent")
         return FAILED
-    costs = own_costs.kept(own_costs.cache_file(), own_costs.machine())
     with LogLines(Display()):
-        checked = planned.carried_out(costs)
+        checked = planned.carried_out(costs, stalls)
     write((checked.as_json() if as_json else checked.as_text()).rstrip("\n"))
     return OK if checked.kept else FAILED

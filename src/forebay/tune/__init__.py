@@ -70,6 +70,9 @@ AFTER_S = 15.0
 """Seconds after the last outage, or the last change of the rate, in which the producer recovers."""
 ENOUGH_RECORDS = 500_000
 """A load of more than these in ``DEFAULT_S`` is simulated for a shorter time."""
+FEW_CALLS = 20
+"""So many are waited for, where records or tables come seldom."""
+LONGEST_S = 86_400.0
 MOST_SEEDS = 100
 
 
@@ -140,5 +143,6 @@ def span(load: Workload, brokers: Brokers) -> float:
     events = [brokers.last_outage, *(stream.changes[-1] for stream in load.streams)]
     rate = load.rate * fleets.real_producers(load, DEFAULT_S)
     shortest = DEFAULT_S if rate * DEFAULT_S <= ENOUGH_RECORDS else max(1.0, ENOUGH_RECORDS / rate)
+    shortest = max(shortest, min(LONGEST_S, FEW_CALLS / load.calls, max(1 / load.calls, ENOUGH_RECORDS / rate)))
     last = max(events)
     return shortest if last == 0 else math.ceil(last + max(AFTER_S, last / 4))

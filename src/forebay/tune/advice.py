@@ -7,7 +7,6 @@ Closed forms choose candidates, the simulation judges them, and sentences say wh
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,9 +20,10 @@ from forebay._closed_forms.phases import estimate_phases
 from forebay._closed_forms.wording import OPTIONS, options_changed, options_of, settings_of
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
-from forebay.tune import fleets, predict, span
+from forebay.tune import FEW_CALLS, LONGEST_S, fleets, predict, span
 from forebay.tune import outages as away
 from forebay.tune._checks import whole
+from forebay.tune._json import json_of
 from forebay.tune._workers import Workers
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
@@ -69,7 +69,8 @@ class Advice:
     settings: options by name that are to be set beside what is set today; empty with "leave".
     reasons: the most important one first; each has its text and every number in it.
     present, proposed: what the simulation says of the settings of today, and of ``settings`` beside them.
-    front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms.
+    front: p99 (ms), requests a second and bytes of memory of the settings that no others beat, by closed forms;
+        infinite where the load is not served, which is null in the JSON.
     what_if: ``settings`` with one option a step up or down, by closed forms; the first are the settings themselves.
     tried: settings that closed forms saw, and that were simulated.
     """
@@ -105,7 +106,7 @@ class Advice:
 
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(dataclasses.asdict(self))
 
     def write_report(self, path: str | os.PathLike[str]) -> None:
         """Writes a page with plots, in HTML; the same advice gives the same bytes.
@@ -170,9 +171,9 @@ def effort_for(load: Workload, brokers: Brokers) -> Effort:
     simulated = min(load.producers, fleets.MOST_SIMULATED)
     whole, changes = span(load, brokers.with_outages()), load.changes
     rate = load.rate_over(whole) * (simulated + (load.producers - simulated) / OF_FIELD)
-    least = 0.0
+    least = min(LONGEST_S, FEW_CALLS / load.calls, MOST_OF_RUN / rate)
     if any(broker.quota is not None for broker in brokers.nodes):
-        least = min(QUOTA_S, MOST_OF_RUN / rate)
+        least = max(least, min(QUOTA_S, MOST_OF_RUN / rate))
     if len(changes) > 1:
         shortest = min(end - begin for begin, end in pairwise([*changes, whole]))
         least = max(least, min(whole, STEP_S * whole / shortest, MOST_OF_RUN / rate))

@@ -167,11 +167,12 @@ class Brokers:
         return replace(self, nodes=tuple(nodes))
 
     def slowed(self, node: int, factor: float) -> Self:
-        """The cluster in which one node takes so many times as long for each request."""
+        """The cluster in which one node takes so many times as long for each request, and so do its followers."""
         number("factor", factor, 0, 1000, above=True)
         whole("node", node, 1, len(self.nodes))
         found = self.nodes[node - 1]
-        return self.with_node(node, fixed_ms=found.fixed_ms * factor, per_mib_ms=found.per_mib_ms * factor)
+        times = {name: getattr(found, name) * factor for name in ("fixed_ms", "per_mib_ms", "replication_ms")}
+        return self.with_node(node, **times)
 
     def with_outages(self, *outages: Outage) -> Self:
         """The same nodes with these outages, and no others."""

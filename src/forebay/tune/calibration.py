@@ -9,7 +9,6 @@ probed.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 from forebay._assembly import Surroundings
 from forebay.config import ProducerConfig
 from forebay.errors import RecordTooLargeError
+from forebay.tune._json import json_of
 from forebay.tune._probe import ALL, ONE, Place, Probe, asking, places_of, spacings
 from forebay.tune.brokers import Broker, Brokers
 
@@ -79,7 +79,7 @@ class Calibration:
 
     def as_json(self) -> str:
         """All of it."""
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        return json_of({"version": VERSION, **asdict(self)})
 
     def as_toml(self) -> str:
         """A file that ``[cluster] file = ...`` names, and that can be read by people."""

@@ -1,12 +1,13 @@
 """A check of a prediction: the same load for real, by a KafkaProducer, beside what was predicted of it.
 
-The load's records are the simulation's: the same times, sizes and keys by the same seed.  While they are sent, a thread
-that sleeps for a millisecond notes by how much it oversleeps: that is time in which the machine let nothing of ours
-run, and which no prediction knows of.
+The load's records are the simulation's: the same times, sizes and keys by the same seed, or those of a trace.  While
+they are sent, a thread that sleeps for a millisecond notes by how much it oversleeps: that is time in which the machine
+let nothing of ours run, and which no prediction knows of.
 """
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +20,11 @@ from forebay.config import ProducerConfig
 from forebay.model import DeliveryReport
 from forebay.tune._checks import TuneError
 from forebay.tune._probe import HEADER, asking, check_own, parts_of
-from forebay.tune._world.callers import Record, records
+from forebay.tune._world.callers import Record, records, replays_from
 from forebay.tune.measures import Histogram
 from forebay.tune.prediction import Prediction
 from forebay.tune.stalls import STALLED, Stalls, sleep, watched
-from forebay.tune.workload import Stream, Workload
+from forebay.tune.workload import Workload
 
 TOLERANCES: Mapping[str, float] = {"p50, ms": 0.15, "p99, ms": 0.25, "requests/s": 0.05, "fill": 0.05}
 """Of the difference, by what was measured."""
@@ -102,13 +103,14 @@ def compared(predicted: Prediction, measured: Measured, stalled: Prediction | No
         stalled: the prediction with the stalls that were seen in the run.
     """
     hold = measured.longest_hold_ms
+    counts = predicted if stalled is None else stalled
     rows: dict[str, tuple[Callable[[Prediction], float], float, float | None]] = {
         "p50, ms": (lambda each: each.latency.p50, measured.p50, None),
         "p99, ms": (lambda each: each.latency.p99, measured.p99, None),
         "requests/s": (lambda each: each.requests_s, measured.requests_s, None),
         "fill": (lambda each: each.fill, measured.fill, None),
         "longest hold, ms": (lambda each: each.longest_hold_ms, hold, max(HOLD_TOLERANCE * hold, LEAST_HOLD_MS)),
-        "lost": (lambda each: each.lost, measured.lost, predicted.records_a_batch if predicted.lost else 0),
+        "lost": (lambda each: each.lost, measured.lost, counts.records_a_batch if counts.lost else 0),
     }
     return [
         Row(
@@ -163,7 +165,10 @@ def load_of(load: Workload, topic: str, partitions: int) -> Workload:
     if count != partitions:
         raise TuneError(f"topic {topic} has {partitions} partitions; topic {name} of the load has {count}")
     streams = [replace(stream, topic=None, callbacks=True) for stream in load.streams]
-    return Workload(streams, topics={topic: partitions}, compression=load.compression)
+    trace = load.trace
+    if trace is not None:
+        trace = replace(trace, head={**trace.head, "topics": [topic], "leaders": {topic: trace.head["leaders"][name]}})
+    return Workload(streams, topics={topic: partitions}, compression=load.compression, trace=trace)
 
 
 def scratch(config: ProducerConfig, topic: str, around: Surroundings | None = None) -> tuple[int, int]:
@@ -210,16 +215,26 @@ class Load:
 
     def threads(self, load: Workload, topic: str, seed: int, begin: float, end: float) -> list[Callable[[], None]]:
         """What each thread does, from ``begin`` to ``end`` (ms)."""
+        if load.trace is not None:
+            # One thread, and the second of the simulation's first producer.
+            offset_s = replays_from(load.trace, random.Random(f"{seed} replays"), end - begin)
+            return [partial(self.run, load.trace.replay(begin, end, offset_s), None, end, shifts=True)]
         found: list[Callable[[], None]] = []
         for number, stream in enumerate(load.streams):
             # The seed of the simulation's first producer, whose records these are.
             source = records(stream, (topic,), f"{seed} stream {number} of producer 0", begin, end)
-            found += [partial(self.run, source, stream, end)] * stream.threads
+            think_ms = stream.think_ms if stream.callers == "closed" else None
+            found += [partial(self.run, source, think_ms, end)] * stream.threads
         return found
 
-    def run(self, source: Iterator[Record], stream: Stream, end: float) -> None:
-        """Sends what is due, until the load is over; who is free takes the next record."""
-        clock, closed = self._clock, stream.callers == "closed"
+    def run(self, source: Iterator[Record], think_ms: float | None, end: float, *, shifts: bool = False) -> None:
+        """Sends what is due, until the load is over; who is free takes the next record.
+
+        Args:
+            think_ms: of a closed caller; None for an open one.
+            shifts: what a call was held delays all later records.
+        """
+        clock, shift_ms = self._clock, 0.0
         while True:
             with self._lock:
                 record = next(source, None)
@@ -227,23 +242,31 @@ class Load:
             if record is None or now >= end:
                 return
             due, topic, value, key, partition = record
-            if closed:
+            due += shift_ms
+            if due >= end:
+                return
+            if think_ms is not None:
                 due = now
             elif due > now:
                 self._wait((due - now) / 1000)
-            self._one(due, topic, value, key, partition)
-            if closed:
-                self._wait(stream.think_ms / 1000)
+            held_ms = self._one(due, topic, value, key, partition)
+            if shifts:
+                shift_ms += held_ms
+            if think_ms is not None:
+                self._wait(think_ms / 1000)
 
-    def _one(self, due: float, topic: str, value: bytes, key: bytes | None, partition: int | None) -> None:
+    def _one(self, due: float, topic: str, value: bytes, key: bytes | None, partition: int | None) -> float:
+        """Sends a record; how long the call waited for memory."""
         clock = self._clock
         waits, called = self._counters().waits, clock.now()
         self._send(topic, value, key=key, partition=partition, on_delivery=partial(self.settled, due))
         took = clock.now() - called
         with self._lock:
             self.sent += 1
-            if took > self.longest_hold_ms and took >= LEAST_HOLD_MS and self._counters().waits != waits:
-                self.longest_hold_ms = took
+            if took < LEAST_HOLD_MS or self._counters().waits == waits:
+                return 0.0
+            self.longest_hold_ms = max(self.longest_hold_ms, took)
+            return took
 
     def settled(self, due: float, report: DeliveryReport) -> None:
         """A record has its outcome."""

@@ -39,7 +39,7 @@ def real_producers(load: Workload, seconds: float) -> int:
     if load.producers <= MOST_SIMULATED:
         return load.producers
     calls = sum(stream.mean_rate / stream.batch_rows for stream in load.streams) * seconds
-    return min(MOST_SIMULATED, max(1, math.ceil(ENOUGH / calls)))
+    return math.ceil(min(MOST_SIMULATED, ENOUGH / max(calls, 1.0)))
 
 
 def predicted(

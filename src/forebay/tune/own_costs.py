@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import forebay
 from forebay._assembly import system_surroundings
@@ -33,6 +33,7 @@ from forebay.errors import ConfigError
 from forebay.model import DeliveryReport
 from forebay.producer import KafkaProducer
 from forebay.tune._checks import TuneError
+from forebay.tune._json import json_of
 from forebay.tune._probe import Place, Probe, asking
 from forebay.tune._sink import PARTITIONS, TOPIC
 from forebay.tune._workers import environment
@@ -59,13 +60,6 @@ STALLS = "stalls.json"
 """The file beside that of the costs."""
 
 
-class Round(NamedTuple):
-    """What a round took, in ms."""
-
-    cpu: float
-    wall: float
-
-
 class Rounds:
     """Records to the first ``width`` partitions at a time, each time by the callback of the last one's outcome."""
 
@@ -79,22 +73,22 @@ class Rounds:
         self._failure: BaseException | None = None
         self.count: int = 0
 
-    def run(self, ms: float, cpu: Callable[[], float]) -> Round:
-        """Goes round for so long.
+    def run(self, ms: float, cpu: Callable[[], float]) -> float:
+        """Goes round for so long; processor ms of a round.
 
         Raises:
             KafkaError: a record failed.
         """
         self.count = 0
         self._done.clear()
-        begun, before = self._clock.now(), cpu()
-        self._end = begun + ms
+        before = cpu()
+        self._end = self._clock.now() + ms
         self._send()
         if not self._done.wait(WAIT_S):
             raise TuneError("the client's own costs could not be measured: the local sink does not answer")
         if self._failure is not None:
             raise self._failure
-        return Round((cpu() - before) / self.count, (self._clock.now() - begun) / self.count)
+        return (cpu() - before) / self.count
 
     def _send(self) -> None:
         self._left = self._width
@@ -138,7 +132,7 @@ def measured(clock: Clock | None = None) -> Costs:
     return costs_of(record, one, several, many, apart, wake)
 
 
-def costs_of(record: float, one: Round, several: Round, many: Round, apart: Round, wake: float) -> Costs:
+def costs_of(record: float, one: float, several: float, many: float, apart: float, wake: float) -> Costs:
     """The parts.
 
     Args:
@@ -148,9 +142,9 @@ def costs_of(record: float, one: Round, several: Round, many: Round, apart: Roun
         many: of ``MANY`` batches in one request.
         apart: of ``SEVERAL`` requests with a batch each.
     """
-    batch = (many.cpu - one.cpu) / (MANY - 1) - record
-    request = (apart.cpu - several.cpu) / (SEVERAL - 1)
-    turn = one.cpu - record - max(batch, 0.0) - max(request, 0.0)
+    batch = (many - one) / (MANY - 1) - record
+    request = (apart - several) / (SEVERAL - 1)
+    turn = one - record - max(batch, 0.0) - max(request, 0.0)
     return Costs(
         **{
             name: max(LEAST_MS, round(ms, PLACES))
@@ -176,10 +170,9 @@ def options(address: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def least(rounds: Rounds) -> Round:
+def least(rounds: Rounds) -> float:
     """Of some times the one that was disturbed least."""
-    found = [rounds.run(SPAN_MS, cpu_ms) for _ in range(REPEATS)]
-    return Round(min(each.cpu for each in found), min(each.wall for each in found))
+    return min(rounds.run(SPAN_MS, cpu_ms) for _ in range(REPEATS))
 
 
 def record_ms(producer: Any) -> float:
@@ -248,7 +241,7 @@ def sink() -> Iterator[str]:
 # -- what is kept --------------------------------------------------------------------------------------------
 
 
-def compression_of(values: Sequence[bytes], codec: str, *, level: int | None = None) -> Compression:
+def compression_of(values: Sequence[bytes], codec: str) -> Compression:
     """What a codec leaves of batches of these values, small ones and large ones, and how long it takes.
 
     Measured here and now, so that the time is another one each time.
@@ -263,7 +256,7 @@ def compression_of(values: Sequence[bytes], codec: str, *, level: int | None = N
     """
     if not any(values):
         raise TuneError("a sample has values to compress, one a line; there is none")
-    found = compressor(CompressionType.of(codec), level)
+    found = compressor(CompressionType.of(codec))
     ratios = {}
     for size in SAMPLE_SIZES:
         batches = batches_of(values, size)
@@ -321,7 +314,7 @@ def keep_stalls(stalls: Stalls, path: Path, name: str) -> None:
 
 def _keep(table: Mapping[str, Any], path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**_read(path), name: table}, indent=2) + "\n"
+    text = json_of({**_read(path), name: table})
     new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

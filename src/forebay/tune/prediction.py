@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay._closed_forms.wording import ONE_SEED
+from forebay.tune._json import json_of
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described
@@ -189,7 +189,7 @@ class Prediction:
 
     def as_json(self) -> str:
         """All of it; the same simulation gives the same text."""
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(dataclasses.asdict(self))
 
     def write_report(self, path: str | os.PathLike[str]) -> None:
         """Writes a page with plots, in HTML; the same prediction gives the same bytes.

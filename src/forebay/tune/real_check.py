@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from forebay.config import ProducerConfig
 from forebay.producer import KafkaProducer
 from forebay.tune import checking, predict
 from forebay.tune._checks import TuneError, number, whole
+from forebay.tune._json import json_of
 from forebay.tune.brokers import Brokers
 from forebay.tune.files import checked_settings
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from forebay.tune._world.costs import Costs
     from forebay.tune.checking import Measured, Row
     from forebay.tune.prediction import Prediction
+    from forebay.tune.stalls import Stalls
     from forebay.tune.workload import Workload
 
 VERSION = 1
@@ -56,7 +57,7 @@ class Checked:
         """All of it."""
         rows = [{**asdict(row), "kept": row.kept} for row in self.rows]
         found = {"version": VERSION, "kept": self.kept, **asdict(self), "rows": rows}
-        return json.dumps(found, indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,11 @@ class Plan:
     seconds: float
     seed: int
 
-    def carried_out(self, costs: Costs | None) -> Checked:
+    def carried_out(self, costs: Costs | None, stalls: Stalls | None = None) -> Checked:
         """Predicts, then sends.
+
+        Args:
+            stalls: of this machine, as they are known before; those of the run are counted in a second prediction.
 
         Raises:
             KafkaError: the producer cannot be made, or refuses a record.
@@ -82,7 +86,7 @@ class Plan:
         simulate = partial(
             predict, self.load, self.simulated, brokers=self.brokers, costs=costs, seed=self.seed, seconds=self.seconds
         )
-        predicted = simulate()
+        predicted = simulate(stalls=stalls)
         with KafkaProducer(self.config) as producer:
             checking.warm_up(producer, self.topic, self.partitions)
             measured = checking.measure(
@@ -153,6 +157,7 @@ def check(
     *,
     brokers: Brokers | None = None,
     costs: Costs | None = None,
+    stalls: Stalls | None = None,
     seconds: float = 60.0,
     seed: int = 1,
 ) -> Checked:
@@ -166,6 +171,7 @@ def check(
         topic: its partitions are as many as those of the load's topic, and it has records of the tuner alone.
         brokers: of the prediction; None: one node as fast as ``Broker()``.  Their outages do not count.
         costs: of the client's own work; None: guesses.
+        stalls: of this machine; None: those of a trace, else none are known before.
         seconds: for which the load comes.
         seed: the same one gives the same load.
 
@@ -175,4 +181,4 @@ def check(
     """
     found = checking.scratch(producer_config(settings), topic)
     planned = plan(load, settings, topic, found, brokers=brokers or Brokers(), seconds=seconds, seed=seed)
-    return planned.carried_out(costs)
+    return planned.carried_out(costs, stalls)

@@ -141,6 +141,9 @@ class Reasons:
         """Most of the latency is the wait for a batch to close."""
         node = self.before.nodes[at]
         waits = facts.number("linger_wait_ms", node.parts.linger, "ms")
+        if math.isinf(node.latency.mean):
+            facts.values["broker"] = self.name(at)
+            return f"a record waits {waits} for its batch to close, and more records come than {self.name(at)} takes"
         whole = facts.number("latency_mean_ms", node.latency.mean, "ms")
         return f"a record waits {waits} of its {whole} for its batch to close"
 
@@ -246,9 +249,11 @@ class Reasons:
         name, gain = min(outcome.gains.items(), key=lambda each: each[1].mean)
         loss = outcome.loss if outcome.loss > 0 else 1.0
         gained = facts.share("gain", gain.mean / loss, signed=True)
-        error = facts.share("error", gain.error / loss)
+        error = f"a standard error of {facts.share('error', gain.error / loss)}"
+        if math.isinf(gain.error):
+            error = "a standard error that one pair of runs does not tell"
         other = "the present settings" if name == "present" else "the defaults"
-        cause = f"the best of {seen}, {what}, gains {gained} over {other}, with a standard error of {error}"
+        cause = f"the best of {seen}, {what}, gains {gained} over {other}, with {error}"
         return Reason("leave", f"Leave it: {cause}.", cause, effect, price, facts.values)
 
     def unmet(self) -> Reason:

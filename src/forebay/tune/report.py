@@ -6,6 +6,7 @@ The same advice gives the same bytes: there is no date on the page.  All that is
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -183,7 +184,9 @@ def _front(found: Values, columns: Mapping[str, str]) -> str:
     points = []
     for settings, p99, requests, memory in found["front"]:
         short = ", ".join(_option(name, settings[name]) for name in OF_FRONT)
-        rows.append(["front", short, f"{p99:,.1f}", f"{requests:,.1f}", in_bytes(memory)])
+        served = math.isfinite(p99)
+        cells = [f"{p99:,.1f}", f"{requests:,.1f}", in_bytes(memory)] if served else ["not served", "", ""]
+        rows.append(["front", short, *cells])
         points.append((p99, requests))
     return scatter(
         "Latency against requests",

@@ -19,6 +19,7 @@ from forebay._records.batch_v2 import exact_record_size
 from forebay.tune import span
 from forebay.tune._world.callers import records
 from forebay.tune.fitting import in_steps
+from forebay.tune.workload import Cycle
 
 if TYPE_CHECKING:
     from forebay.tune.brokers import Broker, Brokers
@@ -32,6 +33,8 @@ BAND = 1.1
 """Times by which the rates of nodes differ that are taken for alike."""
 SIZES = 40
 """So many sizes of records at most are told apart."""
+IN_TURN = 4
+"""Sizes in turn at most whose order is followed; more of them are like sizes drawn at random."""
 
 
 def phases_of(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]:
@@ -161,15 +164,17 @@ class Sample:
         """Of records whose partition their key or the caller decides."""
         self.by_topic: defaultdict[str, float] = defaultdict(float)
         """Of the others."""
-        self.in_turn: bool = False
+        self.in_turn: tuple[int, ...] = ()
+        """Sizes of the records in the order of coming, which begins anew after the last one; empty: in no order."""
         self._sizes: defaultdict[int, float] = defaultdict(float)
 
     def count(self, load: Workload, stream: Stream, number: int) -> None:
         """Counts the first records of a stream, each for its share of the stream's rate."""
         topics = (stream.topic,) if stream.topic is not None else tuple(name for name, _ in load.topics)
         partitions = dict(load.topics)
-        seconds = stream.changes[-1] + max(1.0, SAMPLE / stream.mean_rate)
-        drawn = list(islice(records(stream, topics, f"sample {number}", 0.0, 1000 * seconds), SAMPLE))
+        # When they come does not matter here, and closed callers always have a next record.
+        endless = replace(stream, callers="closed", think_ms=1.0)
+        drawn = list(islice(records(endless, topics, f"sample {number}", 0.0, math.inf), SAMPLE))
         for _due, topic, value, key, partition in drawn:
             share = stream.mean_rate / len(drawn)
             place = key_partition(key, partitions[topic]) if key is not None else partition
@@ -178,7 +183,9 @@ class Sample:
             else:
                 self.by_partition[topic, place] += share
             self._sizes[exact_record_size(0, 0, -1 if key is None else len(key), len(value))] += share
-        self.in_turn = self._streams == 1 and len(self._sizes) == 2 and stream.keys is None
+        alone = self._streams == 1 and len(topics) == 1 and not self.by_partition
+        if alone and isinstance(stream.sizes, Cycle) and len(self._sizes) > 1 and len(stream.sizes.values) <= IN_TURN:
+            self.in_turn = tuple(exact_record_size(0, 0, -1, value) for value in stream.sizes.values)
 
     def of_node(self, own: list[tuple[str, int]], partitions: dict[str, int]) -> NodeLoad | None:
         """What comes to these partitions; None for nothing.
@@ -191,10 +198,11 @@ class Sample:
         rate = math.fsum([*keyed, *free])
         if rate <= 0:
             return None
+        in_turn = [(float(size), 1 / len(self.in_turn)) for size in self.in_turn]
         return NodeLoad(
             rate=rate,
-            sizes=tuple(in_steps(self._sizes, SIZES)),
+            sizes=tuple(in_turn or in_steps(self._sizes, SIZES)),
             partition_shares=(*keyed, *free) if keyed or len(free) > 1 else None,
-            in_turn=self.in_turn,
+            in_turn=bool(in_turn),
             partitions=max(1, sum(places.values())),
         )

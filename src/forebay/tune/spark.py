@@ -36,6 +36,8 @@ STEPS = 8
 """Numbers of tasks that are tried for the busy share, at most."""
 NEAR = 0.97
 """Part of the busy share that more tasks are to come to, where fewer than that leave some of it."""
+LEAST_BUSY = 1e-12
+"""A smaller share is like none at all."""
 PROBE: Mapping[str, Any] = {"rate": 200.0, "sizes": 200}
 """What another producer sends, with default settings, to as many partitions."""
 PROBE_S = 10.0
@@ -128,7 +130,7 @@ class _Writes:
                 for each in self.of_average([float(node.requests) for node in nodes], table)
             ),
             busy=tuple(
-                round(min(1.0, each * table.tasks / ms / count), 4) for each, count in zip(busy, handlers, strict=True)
+                digits(min(1.0, each * table.tasks / ms / count)) for each, count in zip(busy, handlers, strict=True)
             ),
             others_p50_ms=p50,
             others_p99_ms=p99,
@@ -204,14 +206,14 @@ class _Writes:
             return None
         # Tasks that hold up each other do not show how much they ask for.
         alone = self.figures(replace(self.table, tasks=1, splits=self.table.in_all), probed=False)
-        few = max(1, min(present.tasks - 1, int(limit / max(alone.busy))))
+        few = max(1, min(present.tasks - 1, int(limit / max(*alone.busy, LEAST_BUSY))))
         share = self.busy(few)
         for _ in range(STEPS):
             if share <= limit or few == 1:
                 break
-            few = max(1, min(few - 1, int(few * limit / share)))
+            few = max(1, min(few - 1, int(few * limit / max(share, LEAST_BUSY))))
             share = self.busy(few)
-        more = min(present.tasks - 1, int(few * NEAR * limit / share))
+        more = min(present.tasks - 1, int(few * NEAR * limit / max(share, LEAST_BUSY)))
         if more > few and self.busy(more) <= limit:
             few = more
         return self.figures(self.of_tasks(few))
@@ -227,6 +229,11 @@ class _Writes:
     def memory(self) -> int:
         """Bytes of one producer's buffer."""
         return int(ProducerConfig({**self.table.settings(), **SIMULATED})["buffer.memory"])
+
+
+def digits(share: float) -> float:
+    """Four digits that count: a share that is small is not none."""
+    return float(f"{share:.4g}")
 
 
 def _assumptions(table: SparkTable, brokers: Brokers, costs: Costs | None) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from forebay.spark import sizes
 from forebay.tune._checks import TuneError, number, whole
+from forebay.tune._json import json_of
 from forebay.tune.files import checked_settings
 from forebay.tune.reasons import Reason
 from forebay.tune.workload import Compression, Stream
@@ -169,4 +169,4 @@ class SparkWrite:
 
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, default=str) + "\n"
+        return json_of(dataclasses.asdict(self))

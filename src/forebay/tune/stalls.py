@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from forebay._runtime.clock import Clock
 from forebay.tune._checks import TuneError, number, refused
+from forebay.tune._json import json_of
 from forebay.tune.files import in_file
 
 MARK = "forebay-stalls"
@@ -103,7 +104,7 @@ class Stalls:
 
     def as_json(self) -> str:
         """For a file."""
-        return json.dumps({MARK: VERSION, "seconds": self.seconds, "spread": self.spread, "long": self.long}) + "\n"
+        return json_of({MARK: VERSION, "seconds": self.seconds, "spread": self.spread, "long": self.long}, indent=None)
 
     @property
     def p50(self) -> float:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from forebay._closed_forms.wording import CAUSES, COLUMNS, ONE_SEED, PARTS, VERDICTS, counted, in_bytes, plain
+from forebay._closed_forms.wording import (
+    CAUSES,
+    COLUMNS,
+    NOT_SERVED,
+    ONE_SEED,
+    PARTS,
+    VERDICTS,
+    counted,
+    in_bytes,
+    plain,
+)
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described, wrapped
@@ -212,4 +223,5 @@ def _front(found: Advice) -> Iterator[str]:
         head = "front" if number == 0 else ""
         short = f"linger {settings['linger.ms']}, batch {in_bytes(float(settings['batch.size']))}, in flight "
         short += str(settings["max.in.flight.requests.per.connection"])
-        yield f"{head:<10}about p99 {p99:,.1f} ms, {requests:,.1f} requests/s, {in_bytes(memory)}: {short}"
+        told = f"about p99 {p99:,.1f} ms, {requests:,.1f} requests/s, {in_bytes(memory)}"
+        yield f"{head:<10}{told if math.isfinite(p99) else NOT_SERVED}: {short}"

@@ -45,11 +45,6 @@ class Lognormal:
         if self.most < self.median:
             raise refused("sizes most", self.most, f"at least the median, {self.median:g}")
 
-    @property
-    def mean(self) -> float:
-        """Without the limit ``most``."""
-        return self.median * math.exp(self.sigma**2 / 2)
-
 
 @dataclass(frozen=True, slots=True)
 class Mix:
@@ -57,22 +52,12 @@ class Mix:
 
     pairs: tuple[tuple[int, float], ...]
 
-    @property
-    def mean(self) -> float:
-        """Bytes."""
-        return sum(value * share for value, share in self.pairs)
-
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """Sizes in turn; one alone is a fixed size."""
 
     values: tuple[int, ...]
-
-    @property
-    def mean(self) -> float:
-        """Bytes."""
-        return sum(self.values) / len(self.values)
 
 
 Sizes = Cycle | Mix | Lognormal
@@ -314,6 +299,11 @@ class Workload:
     def rate(self) -> float:
         """Records a second of one producer."""
         return sum(stream.mean_rate for stream in self.streams)
+
+    @property
+    def calls(self) -> float:
+        """Calls a second of one producer that hand over a record, or a table."""
+        return sum(stream.mean_rate / stream.batch_rows for stream in self.streams)
 
     @property
     def changes(self) -> tuple[float, ...]:

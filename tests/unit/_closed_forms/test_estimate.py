@@ -128,14 +128,13 @@ def test_parts_add_up_to_the_mean() -> None:
 def test_too_much_is_said_to_be_too_much() -> None:
     found = estimate([(NodeLoad(10_000, ((16_000.0, 1.0),)), NodeCost(1.0, 1.0, per_mib_ms=30.0))], Settings(5))
     assert found.overload and found.nodes[0].overload
-    assert found.busy == 1.0 and math.isinf(found.latency.p50)
+    assert math.isinf(found.latency.p50)
     assert found.nodes[0].capacity < 10_000
 
 
 def test_more_in_flight_than_enough_buys_no_rate() -> None:
     load, cost = NodeLoad(2000, ONE_SIZE, (1.0,) * 4), NodeCost(20.0, 0.2)
-    enough = estimate([(load, cost)], Settings(5, in_flight=100)).nodes[0].slots_enough
-    requests = [estimate([(load, cost)], Settings(5, in_flight=count)).requests for count in (1, enough, enough + 5)]
+    requests = [estimate([(load, cost)], Settings(5, in_flight=count)).requests for count in (1, 8, 13)]
     assert requests[0] < requests[1]
     assert requests[1] == pytest.approx(requests[2], rel=0.02)
 

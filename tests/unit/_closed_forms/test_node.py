@@ -42,8 +42,6 @@ def test_most_records_of_a_request() -> None:
 def test_the_sticky_partition_visits_a_node() -> None:
     node = NodeRequests(NodeLoad(250, SIZES), COST, Settings(), 1000)
     assert (node.visits, node.fill_rate) == (0.25, 1.0)
-    own = NodeRequests(NodeLoad(250, SIZES, fill_rate=500), COST, Settings(), 1000)
-    assert own.visits == 0.5
     assert NodeRequests(NodeLoad(250, SIZES, (1.0,)), COST, Settings(), 1000).visits == 1.0
 
 

@@ -199,6 +199,24 @@ def test_a_check_as_json(run_check: Any) -> None:
     assert found["rows"][0]["stalled"] >= found["predicted"]["latency"]["p50"]
 
 
+def test_what_the_file_says_of_the_client_counts_as_in_a_prediction(
+    run_check: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("stalls.json").write_text(STALLS.as_json(), encoding="utf-8")
+    given: list[Any] = []
+
+    def noted(*arguments: Any, **more: Any) -> Any:
+        given.append((more["costs"], more["stalls"]))
+        return predict(*arguments, **more)
+
+    monkeypatch.setattr(real_check, "predict", noted)
+    text = LOAD + '[client]\nbeside = "computing"\nstalls = "stalls.json"\n'
+    run_check(text)
+    (costs, stalls), (_costs, measured) = given
+    assert costs.switch > 0 and stalls.seconds == STALLS.seconds and stalls.long == STALLS.long
+    assert measured is STALLS
+
+
 def test_no_consent_to_a_check(run_check: Any) -> None:
     assert run_check(sure=False) == (1, ["nothing was sent"], [])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from forebay.errors import ConfigError
 from forebay.tune import Advice, Broker, Brokers, Goal, Outage, Workload, advise, predict
 from forebay.tune.advice import effort_for
 from forebay.tune.racing import Effort
+from forebay.tune.report import advice_page
+from forebay.tune.text import advice_text
 
 QUICK = Effort(first_seeds=2, first_seconds=0.5, last=2, last_seeds=2, last_seconds=1.0, trial_seconds=0.5)
 SLOW = Brokers((Broker(), Broker(fixed_ms=8.0)))
@@ -138,6 +142,24 @@ def test_runs_are_long_enough_for_a_quota() -> None:
     slow, fast = (effort_for(Workload(rate=rate), brokers) for rate in (1000, 100_000))
     assert slow.first_seconds == slow.last_seconds == slow.trial_seconds == 20.0
     assert fast.first_seconds == fast.last_seconds == 3.0
+
+
+def test_what_is_not_served_is_null_in_the_json_and_said_in_the_text() -> None:
+    """Of a load that no settings serve, closed forms give infinite latency and memory."""
+    load = Workload(rate=2000, sizes=1000, topics={"t": 1})
+    brokers = Brokers.alike(1, fixed_ms=50, per_mib_ms=2000, handlers=1)
+    found = quick(load, brokers=brokers)
+    assert found.front and all(math.isinf(p99) for _settings, p99, *_ in found.front)
+
+    def refused(name: str) -> None:
+        raise AssertionError(name)
+
+    front = json.loads(found.as_json(), parse_constant=refused)["front"]
+    assert front[0][1] is None and front[0][3] is None
+    text = advice_text(found, load, brokers, found.goal)
+    assert "front     not served, by closed forms: more comes than the brokers take: linger" in text
+    assert " inf " not in text
+    assert "<td>not served</td>" in advice_page(dataclasses.asdict(found))
 
 
 def test_what_is_done_is_told() -> None:

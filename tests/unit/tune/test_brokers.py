@@ -17,9 +17,9 @@ def test_nodes_alike_and_one_that_differs() -> None:
 
 def test_one_node_that_is_slower_and_other_outages() -> None:
     outage = Outage(node=1, seconds=(1, 2))
-    brokers = Brokers.alike(2, [outage], fixed_ms=2, per_mib_ms=3)
+    brokers = Brokers.alike(2, [outage], fixed_ms=2, per_mib_ms=3, replication_ms=8)
     slow = brokers.slowed(2, 2)
-    assert [(node.fixed_ms, node.per_mib_ms) for node in slow.nodes] == [(2, 3), (4, 6)]
+    assert [(node.fixed_ms, node.per_mib_ms, node.replication_ms) for node in slow.nodes] == [(2, 3, 8), (4, 6, 16)]
     assert slow.outages == (outage,)
     assert brokers.with_outages().outages == ()
     assert brokers.with_outages(outage) == brokers

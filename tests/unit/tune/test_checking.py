@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +16,10 @@ from forebay.tune import Brokers, Stalls, Stream, TuneError, Workload, checking,
 from forebay.tune._probe import HEADER
 from forebay.tune._world.callers import records
 from forebay.tune.checking import Counters, Load, Measured, Row
+from forebay.tune.prediction import Prediction
 from forebay.tune.workload import Cycle
 from tests.unit.tune.real import Speed, real_world
+from tests.unit.tune.traces import steady, trace_of
 
 
 def overslept(p50: float, p99: float, longest: float) -> Stalls:
@@ -99,6 +102,38 @@ def test_a_closed_caller_thinks_between_calls() -> None:
     assert loading.latencies.quantile(1) == pytest.approx(1000)
 
 
+def test_a_trace_is_sent_as_it_came() -> None:
+    """At its times, with its sizes, and what a call was held delays what comes after it."""
+    trace = trace_of(*steady(100, size=30), *steady(50, key=4, partition=2), topics=["a"], leaders={"a": [1, 2, 1]})
+    load = checking.load_of(Workload.replaying(trace), "real", 3)
+    assert load.trace is not None and load.topics == load.trace.topics == (("real", 3),)
+    assert load.trace.homes(2) == {"real": [1, 2, 1]}
+    clock = ManualClock()
+    begin = clock.now()
+    fake = Fake(clock, *[0.0] * 9, 200.0, *[0.0] * 500)
+    loading = Load(fake.send, fake.counters, clock, lambda seconds: clock.advance(1000 * seconds))
+    (run,) = loading.threads(load, "real", 7, begin, begin + 2000)
+    run()
+    wanted = list(load.trace.replay(begin, begin + 2000))
+    assert [call[1:] for call in fake.calls] == [record[1:] for record in wanted[: len(fake.calls)]]
+    assert {call[3:] for call in fake.calls} == {(None, None), (bytes(4), 2)}
+    times = [record[0] + (0 if at < 10 else 200) for at, record in enumerate(wanted)]
+    assert [call[0] for call in fake.calls] == pytest.approx(times[: len(fake.calls)])
+    assert len(wanted) == 300 and len(fake.calls) == 270 and loading.longest_hold_ms == 200
+
+
+def test_a_part_of_a_trace_begins_where_that_of_the_simulation_does() -> None:
+    trace = trace_of(*steady(100), *(sent._replace(created=500_000) for sent in steady(100)), topics=["a"])
+    load = checking.load_of(Workload.replaying(trace), "real", 3)
+    clock = ManualClock()
+    fake = Fake(clock)
+    loading = Load(fake.send, fake.counters, clock, lambda seconds: clock.advance(1000 * seconds))
+    (run,) = loading.threads(load, "real", 5, clock.now(), clock.now() + 300)
+    run()
+    found = predict(load, seed=5, seconds=0.3)
+    assert found.sent == len(fake.calls) and found.sent not in (0, 60)
+
+
 def test_a_record_that_fails_is_lost_and_has_no_latency() -> None:
     clock = ManualClock()
     fake = Fake(clock)
@@ -156,6 +191,18 @@ def test_what_is_within_and_what_is_outside() -> None:
         assert [row.name for row in rows if not row.kept] == [name]
     rows = checking.compared(found, measured_as(found, longest_hold_ms=500.0, lost=1))
     assert [row.name for row in rows if not row.kept] == ["longest hold, ms", "lost"]
+
+
+def test_what_is_lost_may_differ_by_a_batch_of_the_prediction_that_counts() -> None:
+    found = predict(Workload(rate=200), {"linger.ms": 20}, brokers=Brokers(), seconds=2)
+    losing = replace(found, failed={"expired": 10})
+    assert losing.records_a_batch > 2
+
+    def lost(predicted: Prediction, stalled: Prediction | None, seen: int) -> bool:
+        return checking.compared(predicted, measured_as(found, lost=seen), stalled)[-1].kept
+
+    assert lost(found, losing, 8) and not lost(found, losing, 0)
+    assert lost(losing, None, 8) and not lost(losing, found, 1) and lost(losing, found, 0)
 
 
 def test_the_table() -> None:

@@ -56,6 +56,7 @@ def test_few_producers_are_simulated() -> None:
     assert real_producers(Workload(rate=700, producers=50), 10) == 3, "for enough records"
     assert real_producers(Workload(rate=700, batch_rows=10, producers=50), 100) == 3
     assert real_producers(Workload(rate=1, producers=50), 1) == 4
+    assert real_producers(Workload(rate=5e-324, producers=50), 0.001) == 4
 
 
 def test_what_it_assumes() -> None:

@@ -18,7 +18,6 @@ from forebay.tune.own_costs import (
     LEAST_MS,
     MANY,
     SEVERAL,
-    Round,
     Rounds,
     cache_file,
     costs_of,
@@ -33,9 +32,8 @@ from forebay.tune.own_costs import (
 TRUE = Costs(wake=0.03, turn=0.02, request=0.01, batch=0.004, record=0.0005)
 
 
-def round_of(requests: int, batches: int) -> Round:
-    cpu = TRUE.of_turn(requests, batches) + batches * TRUE.record
-    return Round(cpu, cpu + 0.1)
+def round_of(requests: int, batches: int) -> float:
+    return TRUE.of_turn(requests, batches) + batches * TRUE.record
 
 
 def test_the_parts_are_found_again() -> None:
@@ -45,7 +43,7 @@ def test_the_parts_are_found_again() -> None:
 
 
 def test_a_part_that_noise_made_negative_is_small() -> None:
-    same = Round(0.03, 0.1)
+    same = 0.03
     found = costs_of(0.0005, same, same, same, same, -0.01)
     assert (found.wake, found.request, found.batch) == (LEAST_MS, LEAST_MS, LEAST_MS)
     assert found.turn == 0.0295
@@ -78,7 +76,7 @@ def test_rounds_go_on_until_their_time_is_over() -> None:
     producer = Immediate(clock)
     rounds = Rounds(producer, 1, clock)
     begun = clock.now()
-    assert rounds.run(10, lambda: 2 * (clock.now() - begun)) == Round(2.0, 1.0)
+    assert rounds.run(10, lambda: 2 * (clock.now() - begun)) == 2.0
     assert rounds.count == 10
 
 

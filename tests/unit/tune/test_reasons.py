@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from forebay._closed_forms.estimate import estimate
 from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
-from forebay._closed_forms.wording import plain, size
+from forebay._closed_forms.wording import Facts, plain, size
 from forebay.tune.figures import Broken, Figures, Objective
 from forebay.tune.outages import Outage
 from forebay.tune.racing import Paired
@@ -115,6 +116,15 @@ def test_a_linger_that_is_most_of_the_latency() -> None:
     assert reason.cause.endswith("for its batch to close")
 
 
+def test_a_linger_where_more_comes_than_the_broker_takes() -> None:
+    nodes = [(NodeLoad(1000, ONE_SIZE), NodeCost(1.0, 0.4)), (NodeLoad(10_000, ONE_SIZE, (1.0,)), NodeCost(90.0, 90.0))]
+    before, after = (estimate(nodes, replace(DEFAULTS, linger_ms=linger)) for linger in (100.0, 5.0))
+    found = Reasons(outcome(DEFAULTS), Objective(), before, after)
+    facts = Facts()
+    assert found.linger(facts, 1).endswith("for its batch to close, and more records come than broker 2 takes")
+    assert all(math.isfinite(value) for value in facts.values.values() if isinstance(value, float))
+
+
 def test_compression() -> None:
     nodes = [(NodeLoad(1000, ONE_SIZE), NodeCost(1.0, 0.4))]
     best = replace(DEFAULTS, compression="zstd", compression_ratio=0.25)
@@ -168,6 +178,13 @@ def test_a_gain_that_is_too_small_is_told() -> None:
     gains = {"present": Paired(0.03, 0.02, 5), "defaults": Paired(0.5, 0.02, 5)}
     (reason,) = reasons(outcome(best, verdict="leave", settings=DEFAULTS, gains=gains, loss=2.0))
     assert "linger.ms 5 ▸ 6, gains +1.5 % over the present settings, with a standard error of 1 %" in reason.text
+
+
+def test_one_pair_of_runs_has_no_standard_error() -> None:
+    best = replace(DEFAULTS, linger_ms=6.0)
+    gains = {"present": Paired(-0.03, math.inf, 1)}
+    (reason,) = reasons(outcome(best, verdict="leave", settings=DEFAULTS, gains=gains, loss=2.0))
+    assert reason.text.endswith("over the present settings, with a standard error that one pair of runs does not tell.")
 
 
 def test_a_trial_that_failed_is_told() -> None:

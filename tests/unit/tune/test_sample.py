@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
 
-from forebay._closed_forms.node import Settings
+from forebay._closed_forms.node import NodeRequests, Settings
 from forebay._closed_forms.phases import estimate_phases
 from forebay.tune import Broker, Brokers, Workload, predict, span
 from forebay.tune.sample import Sample, leaders_of, node_loads, phases_of, scaled, slowed
@@ -44,7 +45,43 @@ def test_sizes_in_turn_are_told_apart_from_a_mix() -> None:
     ((mix, _),), _ = node_loads(Workload(rate=100, sizes={5000: 1, 12_000: 1}, topics={"t": 1}), Brokers())
     assert turn.in_turn and [size for size, _ in turn.sizes] == [5009, 12_011]
     assert dict(turn.sizes) == pytest.approx({5009: 0.5, 12_011: 0.5})
+    assert not mix.in_turn
     assert dict(mix.sizes) == pytest.approx({5009: 0.5, 12_011: 0.5}, rel=0.05)
+
+
+def test_a_mix_is_packed_by_its_shares() -> None:
+    """Two sizes are not in turn because they are two: many of the small one come before the next large one."""
+    ((mix, cost),), _ = node_loads(Workload(rate=1000, sizes={100: 0.9, 12_000: 0.1}, topics={"t": 1}), Brokers())
+    packing = NodeRequests(mix, cost, Settings(linger_ms=1000), mix.rate).packing
+    chance = random.Random(1)
+    room, left, batches = 16_384 - 61, 0, 0
+    for _ in range(20_000):
+        size = 109 if chance.random() < 0.9 else 12_011
+        if size > left:
+            left, batches = room, batches + 1
+        left -= size
+    assert not mix.in_turn and packing.mean == pytest.approx(20_000 / batches, rel=0.05)
+    assert packing.mean > 9
+
+
+def test_sizes_in_turn_keep_their_order() -> None:
+    def sizes(**load: Any) -> list[float] | None:
+        ((node, _), *_more), _ = node_loads(Workload(rate=100, **{"topics": {"t": 1}, **load}), Brokers())
+        return [size for size, _share in node.sizes] if node.in_turn else None
+
+    assert sizes(sizes=[5000, 100, 100]) == [5009, 109, 109]
+    assert sizes(sizes=[100]) is None and sizes(sizes=[100, 100]) is None
+    assert sizes(sizes=[100, 200], keys={"count": 9}) is None
+    assert sizes(sizes=[100, 200], partitions=(1, 1), topics={"t": 2}) is None
+    assert sizes(sizes=[100, 200], topics={"a": 1, "b": 1}) is None  # one topic gets all that are large
+    assert sizes(sizes=[100, 200, 300, 400, 500]) is None
+
+
+@pytest.mark.parametrize("arrivals", ["regular", "poisson"])
+def test_tables_that_come_seldom_are_counted(arrivals: str) -> None:
+    load = Workload(rate=1000, batch_rows=1_000_000, arrivals=arrivals, topics={"t": 2})
+    nodes, _ = node_loads(load, Brokers.alike(2))
+    assert [node.rate for node, _cost in nodes] == pytest.approx([500, 500])
 
 
 def test_many_sizes_are_put_into_few_steps_with_the_same_mean() -> None:

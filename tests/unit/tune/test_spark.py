@@ -52,6 +52,14 @@ def test_it_is_told_to_use_fewer_tasks_with_numbers(nightly: SparkWrite) -> None
     assert reason.values["p99_after"] == fewer.others_p99_ms
 
 
+def test_a_task_that_keeps_no_handler_busy_by_itself() -> None:
+    """Tasks that take minutes for a few rows: one takes a millionth of the handlers' time."""
+    table = SparkTable(rows=20_000, row_bytes=100, tasks=10_000, rate=0.2)
+    found = spark_write(table, brokers=Brokers.alike(1), busy=0.01)
+    assert found.fewer is not None and 0 < max(found.fewer.busy) <= 0.01 < max(found.present.busy)
+    assert 1 < found.fewer.tasks < 10_000
+
+
 def test_a_small_table_is_left_as_it_is() -> None:
     found = spark_write(SparkTable(rows=100_000, row_bytes=100, tasks=2, partitions=6), brokers=FAST)
     assert found.fewer is None and found.grouped is None and found.fits

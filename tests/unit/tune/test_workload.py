@@ -21,7 +21,6 @@ def test_sizes_in_every_form() -> None:
     assert stream(rate=1, sizes=[5000, 12000]).sizes == Cycle((5000, 12000))
     assert stream(rate=1, sizes={1: 1, 3: 3}).sizes == Mix(((1, 0.25), (3, 0.75)))
     assert stream(rate=1, sizes={"median": 100, "sigma": 1}).sizes == Lognormal(100, 1)
-    assert (Mix(((1, 0.25), (3, 0.75))).mean, Cycle((5000, 12000)).mean) == (2.5, 8500)
 
 
 def test_rates_of_steps_bursts_and_closed_callers() -> None:

@@ -14,6 +14,7 @@ from forebay.model._inputs import ProducerRecord
 from forebay.producer._pending import PendingSend
 from forebay.tune._world.agenda import Agenda
 from forebay.tune._world.stalling import Stalling
+from forebay.tune.trace import Trace
 from forebay.tune.workload import Cycle, Keys, Lognormal, Mix, Sizes, Stream
 
 BLOCK = 512
@@ -158,6 +159,17 @@ def records(stream: Stream, topics: tuple[str, ...], seed: str, begin: float, en
     if stream.batch_rows > 1:
         due = chain.from_iterable(repeat(at, stream.batch_rows) for at in due)
     return zip(due, topic, value, key, partition, strict=False)
+
+
+def replays_from(trace: Trace, chance: random.Random, ms: float, *, first: bool = True) -> float:
+    """The second of a trace with which a producer begins that replays it for so long.
+
+    Args:
+        chance: of all producers; each asks once.
+        first: this is the first one, which replays the whole trace if there is time.
+    """
+    is_part = ms < 1000 * trace.seconds - SOON_MS
+    return chance.random() * trace.seconds if is_part or not first else 0.0
 
 
 def _settled(due: float, report: Any) -> None:

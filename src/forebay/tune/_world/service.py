@@ -20,6 +20,8 @@ from forebay.tune.brokers import Broker, Brokers, Outage
 
 HOST = "127.0.0.1"
 FIRST_PORT = 9000
+MOST_MS = (1 << 31) - 1
+"""A throttle time is a 32-bit number."""
 QUOTA_WINDOWS = 11
 """Of a second each: Kafka measures a rate over these (``quota.window.num``)."""
 
@@ -391,4 +393,4 @@ class Quota:
         elapsed = now - windows[0][0]
         elapsed += 1000 * max(0, QUOTA_WINDOWS - 1 - int(elapsed // 1000))
         total = sum(count for _begin, _last, count in windows)
-        return max(0, math.ceil(1000 * total / self._rate - elapsed))
+        return min(MOST_MS, max(0, math.ceil(min(MOST_MS, 1000 * total / self._rate) - elapsed)))

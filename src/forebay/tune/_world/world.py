@@ -28,7 +28,7 @@ from forebay.config import ProducerConfig
 from forebay.producer._path import SendPath
 from forebay.tune._checks import TuneError
 from forebay.tune._world.agenda import Agenda
-from forebay.tune._world.callers import Caller, TableCaller, records
+from forebay.tune._world.callers import Caller, TableCaller, records, replays_from
 from forebay.tune._world.costs import Costs, RatioCompressor
 from forebay.tune._world.field import Field, Notes
 from forebay.tune._world.selector import EventSelector
@@ -396,12 +396,11 @@ class World:
     def _begin_replays(self, trace: Trace, begin: float, end: float) -> None:
         """One caller for each producer: what a trace says of threads is only what came of them."""
         chance = random.Random(f"{self.seed} replays")
-        is_part = end - begin < 1000 * trace.seconds - LEAST_MS
+        callbacks = any(stream.callbacks for stream in self.load.streams)
         for number, producer in enumerate(self.producers):
-            offset_s = chance.random() * trace.seconds if is_part or number > 0 else 0.0
-            source = trace.replay(begin, end, offset_s)
+            source = trace.replay(begin, end, replays_from(trace, chance, end - begin, first=number == 0))
             costs: dict[str, Any] = {"record_ms": self.costs.record, "wake_ms": self.costs.wake}
-            caller = Caller(producer, source, think_ms=None, **costs, end=end, shifts=True)
+            caller = Caller(producer, source, think_ms=None, **costs, end=end, shifts=True, callbacks=callbacks)
             self.callers.append(caller)
             caller.begin(begin)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from forebay._runtime.manual_clock import ManualClock
+from forebay.tune import Workload, predict
 from forebay.tune._world import peer
 from forebay.tune._world.agenda import Agenda
 from forebay.tune._world.selector import Link
@@ -291,3 +292,9 @@ def test_leaders_that_are_known_are_kept() -> None:
     leaders = {"a": [2, 2, 1], "b": [2]}
     cluster = Cluster(Agenda(clock), Brokers.alike(2), topics, "seed", Heard(), leaders=leaders)
     assert [cluster._topics[name].leaders for name, _count in topics] == [[(2, 0), (2, 0), (1, 0)], [(2, 0)]]
+
+
+def test_a_throttle_time_fits_its_field() -> None:
+    """A quota of next to nothing."""
+    found = predict(Workload(rate=100), brokers=Brokers((Broker(quota=1e-9),)), seconds=0.5)
+    assert not found.served and found.nodes[0].throttled_ms > 0
