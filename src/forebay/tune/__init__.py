@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from forebay.tune import fleets
+from forebay.tune import fleets, steps
 from forebay.tune._checks import TuneError, number, whole
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Broker, Brokers, Others, Outage
@@ -140,9 +140,9 @@ def span(load: Workload, brokers: Brokers) -> float:
     """Seconds of a load that show what there is to see: enough records, each outage and each change of the rate."""
     if load.trace is not None and not brokers.outages:
         return load.trace.seconds
-    events = [brokers.last_outage, *(stream.changes[-1] for stream in load.streams)]
     rate = load.rate * fleets.real_producers(load, DEFAULT_S)
     shortest = DEFAULT_S if rate * DEFAULT_S <= ENOUGH_RECORDS else max(1.0, ENOUGH_RECORDS / rate)
-    shortest = max(shortest, min(LONGEST_S, FEW_CALLS / load.calls, max(1 / load.calls, ENOUGH_RECORDS / rate)))
-    last = max(events)
+    call_s = 1 / steps.calls(load)
+    shortest = max(shortest, min(LONGEST_S, FEW_CALLS * call_s, max(call_s, ENOUGH_RECORDS / rate)))
+    last = max(brokers.last_outage, steps.changes(load)[-1])
     return shortest if last == 0 else math.ceil(last + max(AFTER_S, last / 4))

@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,14 @@ from forebay._closed_forms.phases import estimate_phases
 from forebay._closed_forms.wording import OPTIONS, options_changed, options_of, settings_of
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
-from forebay.tune import FEW_CALLS, LONGEST_S, fleets, predict, span
+from forebay.tune import FEW_CALLS, LONGEST_S, fleets, predict, span, steps
 from forebay.tune import outages as away
 from forebay.tune._checks import whole
 from forebay.tune._json import json_of
 from forebay.tune._workers import Workers
 from forebay.tune._world.costs import Costs
 from forebay.tune.brokers import Brokers
-from forebay.tune.figures import AS_IT_IS, LIMITS, Figures, Objective, Simulate, Variation
+from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variation
 from forebay.tune.files import SIMULATED, checked_settings
 from forebay.tune.reasons import Reason, Reasons
 from forebay.tune.sample import phases_of, scaled, slowed
@@ -99,11 +98,6 @@ class Advice:
         """Whether the proposed settings, or those of today, keep the goal and serve the load."""
         return self.verdict != "unmet" and self.proposed.served
 
-    def limited(self) -> dict[str, float]:
-        """What may have a limit, of the settings that are proposed or left, in the longer runs."""
-        figures = self.figures["present" if self.verdict == "leave" else "best"]
-        return {limit: getattr(figures, name) for limit, name in LIMITS.items()}
-
     def as_json(self) -> str:
         """All of it; the same question with the same seed gives the same text."""
         return json_of(dataclasses.asdict(self))
@@ -169,14 +163,13 @@ def effort_for(load: Workload, brokers: Brokers) -> Effort:
     from forebay.tune.racing import Effort
 
     simulated = min(load.producers, fleets.MOST_SIMULATED)
-    whole, changes = span(load, brokers.with_outages()), load.changes
-    rate = load.rate_over(whole) * (simulated + (load.producers - simulated) / OF_FIELD)
-    least = min(LONGEST_S, FEW_CALLS / load.calls, MOST_OF_RUN / rate)
+    whole = span(load, brokers.with_outages())
+    rate = steps.rate_over(load, whole) * (simulated + (load.producers - simulated) / OF_FIELD)
+    least = min(LONGEST_S, FEW_CALLS / steps.calls(load), MOST_OF_RUN / rate)
     if any(broker.quota is not None for broker in brokers.nodes):
         least = max(least, min(QUOTA_S, MOST_OF_RUN / rate))
-    if len(changes) > 1:
-        shortest = min(end - begin for begin, end in pairwise([*changes, whole]))
-        least = max(least, min(whole, STEP_S * whole / shortest, MOST_OF_RUN / rate))
+    if len(steps.changes(load)) > 1:
+        least = max(least, min(whole, STEP_S * whole / steps.shortest(load, whole), MOST_OF_RUN / rate))
     return Effort(
         first_seconds=max(least, 0.5, min(5.0, 6_000 / rate)),
         last_seconds=max(least, 2.0, min(20.0, 20_000 / rate)),

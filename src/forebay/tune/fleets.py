@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from forebay.tune import steps
 from forebay.tune.prediction import Prediction, prediction_of
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def phases_of(load: Workload, brokers: Brokers, seconds: float) -> Phases:
     from forebay.tune._world.field import Phases
 
     span = 1000 * seconds
-    changes = bool(brokers.outages) or any(stream.changes[-1] for stream in load.streams)
+    changes = bool(brokers.outages) or len(steps.changes(load)) > 1
     bursts = {stream.burst for stream in load.streams}
     if load.trace is not None or not (changes or bursts != {None}):
         return Phases(span, span, span)  # producers begin at different seconds of a trace

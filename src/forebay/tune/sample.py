@@ -16,7 +16,7 @@ from forebay._accumulator.partitioner import key_partition
 from forebay._closed_forms.node import NodeCost, NodeLoad
 from forebay._closed_forms.phases import Phase
 from forebay._records.batch_v2 import exact_record_size
-from forebay.tune import span
+from forebay.tune import span, steps
 from forebay.tune._world.callers import records
 from forebay.tune.fitting import in_steps
 from forebay.tune.workload import Cycle
@@ -43,7 +43,7 @@ def phases_of(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]
     The rate of a burst and that in between are two; so are those of two steps, in which bursts count by their mean.
     Bursts of several streams are taken to come together.
     """
-    if any(stream.changes[-1] for stream in load.streams):
+    if len(steps.changes(load)) > 1:
         return _steps(load, brokers)
     bursts = [(stream, stream.burst) for stream in load.streams if stream.burst is not None and stream.burst.off_ms > 0]
     if load.trace is not None or not bursts:
@@ -69,8 +69,8 @@ def _steps(load: Workload, brokers: Brokers) -> tuple[list[Phase], list[int]]:
     nodes, numbers = node_loads(load, brokers)
     whole = span(load, brokers.with_outages())
     phases = []
-    for begin, end in pairwise([*load.changes, whole]):
-        rate = load.rate_at(begin)
+    for begin, end in pairwise([*steps.changes(load), whole]):
+        rate = steps.rate_at(load, begin)
         if rate > 0:
             phases.append(Phase(scaled(nodes, rate / load.rate), (end - begin) / whole, 1000 * (end - begin)))
     return phases, numbers

@@ -20,7 +20,7 @@ from forebay._closed_forms.wording import (
 from forebay.tune.advice import Advice
 from forebay.tune.brokers import Brokers
 from forebay.tune.described import described, wrapped
-from forebay.tune.figures import Figures
+from forebay.tune.figures import LIMITS, Figures
 from forebay.tune.goal import Goal
 from forebay.tune.prediction import NodePrediction, Prediction, Times
 from forebay.tune.workload import Workload
@@ -159,6 +159,12 @@ def _goal(figures: Mapping[str, float], goal: Goal) -> Iterator[str]:
         yield f"{'goal':<10}kept: {', '.join(f'{name} {limit:g}' for name, limit in goal.limits().items())}"
 
 
+def _limited(found: Advice) -> dict[str, float]:
+    """What may have a limit, of the settings that are proposed or left, in the longer runs."""
+    figures = found.figures["present" if found.verdict == "leave" else "best"]
+    return {limit: getattr(figures, name) for limit, name in LIMITS.items()}
+
+
 def _largest(shares: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
@@ -178,7 +184,7 @@ def advice_text(found: Advice, load: Workload, brokers: Brokers, goal: Goal) -> 
         *_trials(found),
         *_front(found),
         *wrapped("searched", f"{seen:,} settings by closed forms, {simulated} by simulation"),
-        *_goal(found.limited(), goal),
+        *_goal(_limited(found), goal),
         # The figures are of several seeds, those of ``present`` beside them of one.
         *_told("assumed", found.present.assumptions, MOST_TRUST),
         *_told("trust", [each for each in found.present.doubts if each != ONE_SEED], MOST_TRUST, "lower: "),

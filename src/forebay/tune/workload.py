@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay.model._wire import shown, topic_fault
@@ -189,18 +188,6 @@ class Stream:
             return self
         return replace(self, rate=tuple((second / factor, rate) for second, rate in self.rate))
 
-    @property
-    def changes(self) -> tuple[float, ...]:
-        """The seconds from which on the rate is another one; the first is 0."""
-        return (0.0,) if isinstance(self.rate, float) else tuple(second for second, _rate in self.rate)
-
-    def rate_at(self, second: float) -> float:
-        """Records a second then; of bursts the mean."""
-        if isinstance(self.rate, float) or self.callers == "closed":
-            return self.mean_rate
-        now = [rate for begin, rate in self.rate if begin <= second][-1]
-        return self.mean_rate * now / max(rate for _second, rate in self.rate)
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Workload:
@@ -299,25 +286,6 @@ class Workload:
     def rate(self) -> float:
         """Records a second of one producer."""
         return sum(stream.mean_rate for stream in self.streams)
-
-    @property
-    def calls(self) -> float:
-        """Calls a second of one producer that hand over a record, or a table."""
-        return sum(stream.mean_rate / stream.batch_rows for stream in self.streams)
-
-    @property
-    def changes(self) -> tuple[float, ...]:
-        """The seconds from which on the rate is another one; the first is 0."""
-        return tuple(sorted({second for stream in self.streams for second in stream.changes}))
-
-    def rate_at(self, second: float) -> float:
-        """Records a second of one producer then; of bursts the mean."""
-        return sum(stream.rate_at(second) for stream in self.streams)
-
-    def rate_over(self, seconds: float) -> float:
-        """Records a second over so much time from the beginning."""
-        times = [*(second for second in self.changes if second < seconds), seconds]
-        return sum(self.rate_at(begin) * (end - begin) for begin, end in pairwise(times)) / seconds
 
     def compressed(self, compression: Compression) -> Self:
         """The same load whose batches compress so."""

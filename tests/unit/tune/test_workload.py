@@ -25,7 +25,7 @@ def test_sizes_in_every_form() -> None:
 
 def test_rates_of_steps_bursts_and_closed_callers() -> None:
     assert stream(rate=[[0, 500], [60, 8000]]).mean_rate == 8000
-    assert stream(rate=[[0, 500], [60, 8000]]).changes == (0, 60)
+    assert stream(rate=[[0, 500], [60, 8000]]).rate == ((0, 500), (60, 8000))
     assert stream(rate=1000, burst={"on_ms": 200, "off_ms": 800}).mean_rate == 200
     assert stream(callers="closed", think_ms=10, threads=4).mean_rate == 400
     assert stream(callers="closed", think_ms=10, threads=4, batch_rows=50).mean_rate == 20_000
@@ -99,10 +99,3 @@ def test_what_is_refused_and_how(given: dict[str, Any], said: str) -> None:
 def test_topics_that_cannot_be(topics: Any) -> None:
     with pytest.raises(ConfigError, match="topics"):
         Workload(rate=1, topics=topics)
-
-
-def test_the_rate_of_a_time() -> None:
-    load = Workload([Stream(rate=[[0, 500], [60, 8000]]), Stream(rate=100, burst={"on_ms": 1, "off_ms": 3})])
-    assert (load.changes, load.rate_at(59), load.rate_at(60)) == ((0.0, 60.0), 525, 8025)
-    assert load.rate_over(30) == 525 and load.rate_over(120) == pytest.approx((525 + 8025) / 2)
-    assert load.sooner(60).changes == (0.0, 1.0)
