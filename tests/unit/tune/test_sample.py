@@ -10,7 +10,7 @@ import pytest
 
 from forebay._closed_forms.node import NodeRequests, Settings
 from forebay._closed_forms.phases import estimate_phases
-from forebay.tune import Broker, Brokers, Workload, predict, span
+from forebay.tune import Broker, Brokers, Workload, predict, span, steps
 from forebay.tune.sample import Sample, leaders_of, node_loads, phases_of, scaled, slowed
 from forebay.tune.workload import Burst, Stream
 
@@ -155,7 +155,7 @@ def test_each_step_of_a_rate_is_a_phase(rate: list[list[float]]) -> None:
     phases, _ = phases_of(load, brokers)
     whole = span(load, brokers)
     assert [round(phase.rate) for phase in phases] == [rate for _second, rate in rate if rate]
-    assert sum(phase.share * phase.rate for phase in phases) == pytest.approx(load.rate_over(whole), rel=0.01)
+    assert sum(phase.share * phase.rate for phase in phases) == pytest.approx(steps.rate_over(load, whole), rel=0.01)
     found, simulated = estimate_phases(phases, Settings()), predict(load, brokers=brokers)
     assert found.requests == pytest.approx(simulated.requests_s, rel=0.1)
     assert found.latency.p50 == pytest.approx(simulated.latency.p50, rel=0.1)
