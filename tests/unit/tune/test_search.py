@@ -9,7 +9,7 @@ import pytest
 
 from forebay._closed_forms.estimate import Estimate, estimate
 from forebay._closed_forms.node import MIB, NodeCost, NodeLoad, Settings
-from forebay.tune.figures import Figures, Objective, Variation
+from forebay.tune.figures import Figures, Objective, Simulate, Variation
 from forebay.tune.outages import Outage
 from forebay.tune.search import (
     BEST,
@@ -41,7 +41,7 @@ def of_known(settings: Settings) -> Estimate:
     return replace(found, latency=spread, requests=figures.requests, pool=figures.memory)
 
 
-def searching(known: Known, objective: Objective, **others: object) -> Search:
+def searching(known: Simulate, objective: Objective, **others: object) -> Search:
     made = {"present": DEFAULTS, "defaults": DEFAULTS, "estimate": of_known, "simulate": known, "objective": objective}
     return Search(**(made | others))  # type: ignore[arg-type]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from forebay.tune import steps
-from forebay.tune.workload import Stream, Workload
+from forebay.tune.workload import Burst, Stream, Workload
 
-LOAD = Workload([Stream(rate=[[0, 500], [60, 8000]]), Stream(rate=100, burst={"on_ms": 1, "off_ms": 3})])
+STEPS = Stream(rate=((0, 500), (60, 8000)))
+LOAD = Workload([STEPS, Stream(rate=100, burst=Burst(on_ms=1, off_ms=3))])
 
 
 def test_the_rate_of_a_time() -> None:
@@ -23,5 +24,5 @@ def test_the_shortest_time_in_which_it_stays() -> None:
 
 
 def test_calls_are_of_records_or_of_tables() -> None:
-    closed = {"callers": "closed", "think_ms": 10, "rate": 1}
-    assert steps.calls(Workload([Stream(rate=1000, batch_rows=500), Stream(**closed)])) == 102
+    closed = Stream(rate=1, callers="closed", think_ms=10)
+    assert steps.calls(Workload([Stream(rate=1000, batch_rows=500), closed])) == 102
