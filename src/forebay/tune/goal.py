@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from forebay.tune._checks import choice, number, size, whole
+from forebay.tune._checks import choice, number, refused, size, whole
 from forebay.tune.files import in_file, read
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class Goal:
             if value is not None:
                 object.__setattr__(self, key, check(key, value))
         if self.p50_ms is not None and self.p99_ms is not None:
-            number("p99_ms", self.p99_ms, self.p50_ms)
+            if self.p99_ms < self.p50_ms:
+                raise refused("p99_ms", self.p99_ms, f"at least p50_ms, which is {self.p50_ms:g}")
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Self:

@@ -18,8 +18,9 @@ from forebay.tune.figures import AS_IT_IS, Figures, Objective, Simulate, Variati
 T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 95 % on both sides, by degrees of freedom from 1."""
 T_95_OF_MANY = 2.0
-SAME_LOSS = 0.02
-"""Losses that differ by a smaller share are the same."""
+SAME_LOSS = {"latency": 0.1}
+OTHER_LOSS = 0.02
+"""Losses that differ by a smaller share are the same, by what is to be least: a p99 is known less well than a rate."""
 SAME_BURDEN = 0.05
 
 Item = TypeVar("Item")
@@ -36,7 +37,9 @@ def steps(values: Iterable[float], step: float) -> int:
     return round(math.fsum(math.log(min(1e300, max(1e-9, each))) for each in values) / step)
 
 
-def in_order(items: Iterable[Item], loss: Callable[[Item], float], burden: Callable[[Item], Burden]) -> list[Item]:
+def in_order(
+    items: Iterable[Item], loss: Callable[[Item], float], burden: Callable[[Item], Burden], least: str
+) -> list[Item]:
     """Least loss first; of those whose losses are the same, the least burden; of equal ones the first that was given.
 
     Without the burden, chance decides where the goal does not: the p99 before a slow broker is the same with a linger
@@ -45,7 +48,7 @@ def in_order(items: Iterable[Item], loss: Callable[[Item], float], burden: Calla
     left = sorted(((loss(each), at, each) for at, each in enumerate(items)), key=lambda found: found[:2])
     ordered: list[Item] = []
     while left:
-        bound = left[0][0] * (1 + SAME_LOSS)
+        bound = left[0][0] * (1 + SAME_LOSS.get(least, OTHER_LOSS))
         same = max(1, sum(found[0] <= bound for found in left))
         group = sorted(left[:same], key=lambda found: (burden(found[2]), found[1]))
         ordered += [each for _, _, each in group]
@@ -189,13 +192,15 @@ class Race:
         for each, figures in means.items():
             kept.setdefault(self.objective.kept(figures), []).append(each)
 
+        least = self.objective.least
+
         def loss(each: Settings) -> float:
             return math.fsum(self.losses(each, keys))
 
         def others(each: Settings) -> Burden:
             return (self.stress(each) if self.stress else 0, burden(means[each]))
 
-        return [each for _, alike in sorted(kept.items()) for each in in_order(alike, loss, others)]
+        return [each for _, alike in sorted(kept.items()) for each in in_order(alike, loss, others, least)]
 
     def narrowed(self, candidates: Sequence[Settings]) -> list[Settings]:
         """At most ``effort.last`` of the candidates, best first.

@@ -220,7 +220,7 @@ def pruned(
     def others(each: Candidate) -> Burden:
         return stress_of(each.stressed, objective, scale), burden(each.figures)
 
-    best = in_order(able, loss, others)[:BEST]
+    best = in_order(able, loss, others, objective.least)[:BEST]
     if any(each.stressed for each in able):
         # The best by a hair fail their trials, so that there must be some beside them that do not.
         best = best[: BEST // 2] + sorted(able, key=lambda each: each.robust(objective, scale))[: BEST // 2]

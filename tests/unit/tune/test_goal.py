@@ -29,7 +29,7 @@ def test_limits_that_figures_break() -> None:
     [
         ({"least": "latncy"}, "did you mean 'latency'?"),
         ({"p99_ms": 0}, "p99_ms is 0; it must be a number above 0"),
-        ({"p99_ms": 5, "p50_ms": 6}, "p99_ms is 5.0; it must be a number of at least 6"),
+        ({"p99_ms": 5, "p50_ms": 6}, "p99_ms is 5.0; it must be at least p50_ms, which is 6"),
         ({"memory": "64 MiBs"}, "a number of bytes, or a text such as '64 MiB'"),
         ({"lost": 0.5}, "lost is 0.5; it must be a whole number of at least 0"),
     ],

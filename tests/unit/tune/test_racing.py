@@ -10,7 +10,7 @@ import pytest
 
 from forebay._closed_forms.node import Settings
 from forebay.tune.figures import Figures, Objective, Variation
-from forebay.tune.racing import SAME_LOSS, Effort, Paired, Race, Run, RunKey, burden, in_order, paired
+from forebay.tune.racing import OTHER_LOSS, Effort, Paired, Race, Run, RunKey, burden, in_order, paired
 from tests.unit.tune.fakes import Known
 
 BASE = Settings()
@@ -45,14 +45,16 @@ def test_as_good_is_nearer_than_a_gain_that_counts() -> None:
 def test_what_chance_would_decide_is_decided_by_the_burden() -> None:
     few, many, slow, worse = Figures(7, 22, 410), Figures(5, 22, 760), Figures(16, 22.3, 400), Figures(1, 23, 10)
     given = [worse, many, slow, few]
-    assert in_order(given, lambda each: each.p99, lambda each: (burden(each),)) == [few, many, slow, worse]
-    assert 22.3 < 22 * (1 + SAME_LOSS) < 23
+    assert in_order(given, lambda each: each.p99, lambda each: (burden(each),), "bytes") == [few, many, slow, worse]
+    assert 22.3 < 22 * (1 + OTHER_LOSS) < 23
+    # A p99 is known less well than a rate.
+    assert in_order(given, lambda each: each.p99, lambda each: (burden(each),), "latency")[0] == worse
 
 
 def test_what_is_equal_in_all_comes_as_it_was_given() -> None:
     one, other, nearly = Figures(7, 22, 410), Figures(7, 22, 410), Figures(7, 22, 409)
     for given in ([one, other, nearly], [nearly, one, other]):
-        found = in_order(given, lambda each: each.requests, lambda each: (burden(each),))
+        found = in_order(given, lambda each: each.requests, lambda each: (burden(each),), "requests")
         assert [id(each) for each in found] == [id(each) for each in given]
     assert burden(Figures(0, math.inf, 1)) == burden(Figures(math.inf, 0, 1))
 
