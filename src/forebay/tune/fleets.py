@@ -39,7 +39,7 @@ def real_producers(load: Workload, seconds: float) -> int:
     """How many of the load's producers are simulated."""
     if load.producers <= MOST_SIMULATED:
         return load.producers
-    calls = sum(stream.mean_rate / stream.batch_rows for stream in load.streams) * seconds
+    calls = steps.calls(load) * seconds
     return math.ceil(min(MOST_SIMULATED, ENOUGH / max(calls, 1.0)))
 
 

@@ -29,20 +29,20 @@ Burden = tuple[int, ...]
 
 def burden(figures: Figures) -> int:
     """What settings cost beside the goal, in steps: p50, p99 and requests, each as much as its share changes."""
-    return steps((figures.p50, figures.p99, figures.requests), SAME_BURDEN)
+    return magnitude((figures.p50, figures.p99, figures.requests), SAME_BURDEN)
 
 
-def steps(values: Iterable[float], step: float) -> int:
+def magnitude(values: Iterable[float], step: float) -> int:
     """How large the product of some values is, in steps of such a share."""
     return round(math.fsum(math.log(min(1e300, max(1e-9, each))) for each in values) / step)
 
 
 def in_order(
-    items: Iterable[Item], loss: Callable[[Item], float], burden: Callable[[Item], Burden], least: str
+    items: Iterable[Item], loss: Callable[[Item], float], weigh: Callable[[Item], Burden], least: str
 ) -> list[Item]:
     """Least loss first; of those whose losses are the same, the least burden; of equal ones the first that was given.
 
-    Without the burden, chance decides where the goal does not: the p99 before a slow broker is the same with a linger
+    ``weigh`` says the burden, and ``least`` what is to be least.  Without a burden, chance decides where the goal does not: the p99 before a slow broker is the same with a linger
     of 1 and of 5 ms, and the requests are twice as many.
     """
     left = sorted(((loss(each), at, each) for at, each in enumerate(items)), key=lambda found: found[:2])
@@ -50,7 +50,7 @@ def in_order(
     while left:
         bound = left[0][0] * (1 + SAME_LOSS.get(least, OTHER_LOSS))
         same = max(1, sum(found[0] <= bound for found in left))
-        group = sorted(left[:same], key=lambda found: (burden(found[2]), found[1]))
+        group = sorted(left[:same], key=lambda found: (weigh(found[2]), found[1]))
         ordered += [each for _, _, each in group]
         left = left[same:]
     return ordered

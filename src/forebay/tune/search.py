@@ -29,7 +29,7 @@ from forebay.tune.figures import (
     Variation,
 )
 from forebay.tune.outages import Outage, fitted
-from forebay.tune.racing import Burden, Effort, Paired, Race, Run, RunKey, burden, in_order, steps
+from forebay.tune.racing import Burden, Effort, Paired, Race, Run, RunKey, burden, in_order, magnitude
 
 LINGERS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 500)
 BATCHES = tuple(1 << power for power in range(14, 21))
@@ -69,7 +69,7 @@ def figures_of(found: Estimate) -> Figures:
 def stress_of(stressed: Sequence[Estimate], objective: Objective, scale: float) -> int:
     """What is lost under stress, in steps."""
     losses = [objective.loss(figures_of(each), scale) for each in stressed]
-    return steps([math.fsum(losses)], SAME_STRESS) if losses else 0
+    return magnitude([math.fsum(losses)], SAME_STRESS) if losses else 0
 
 
 @dataclass(frozen=True, slots=True)
