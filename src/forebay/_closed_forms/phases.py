@@ -1,4 +1,4 @@
-"""Closed forms for a load that comes in bursts or in steps: each part of the time by itself, then all of it together.
+"""Closed forms for a load whose rate changes, in bursts or steps: each part of the time by itself, then all together.
 
 At its mean rate such a load would never fill the batches that it does fill.
 """
