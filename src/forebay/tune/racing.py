@@ -41,9 +41,9 @@ def in_order(
     items: Iterable[Item], loss: Callable[[Item], float], weigh: Callable[[Item], Burden], least: str
 ) -> list[Item]:
     """Least loss first; of those whose losses are the same, the least burden; of equal ones the first that was given.
-
-    ``weigh`` says the burden, and ``least`` what is to be least.  Without a burden, chance decides where the goal does not: the p99 before a slow broker is the same with a linger
-    of 1 and of 5 ms, and the requests are twice as many.
+    ``weigh`` says the burden, and ``least`` what is to be least.  Without a burden chance would decide where the goal
+    does not: the p99 before a slow broker is the same with a linger of 1 and of 5 ms, and the requests are twice as
+    many.
     """
     left = sorted(((loss(each), at, each) for at, each in enumerate(items)), key=lambda found: found[:2])
     ordered: list[Item] = []
